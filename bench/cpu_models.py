@@ -46,10 +46,10 @@ COMPILED["sd-unet"] = ("--size", "32")
 class OrtWorker:
     """ONNX Runtime in a child process, idle between bursts."""
 
-    def __init__(self, model, threads):
+    def __init__(self, model, threads, *library):
         script = pathlib.Path(__file__).with_name("ort_worker.py")
         self.child = subprocess.Popen(
-            [sys.executable, script, str(model), str(threads)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, script, str(model), str(threads), *library], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         self.loaded = self.read()
 

@@ -1,4 +1,6 @@
-"""ONNX Runtime in a process of its own: ort_worker.py MODEL THREADS
+"""ONNX Runtime in a process of its own: ort_worker.py MODEL THREADS [LIBRARY]
+
+With LIBRARY, libheddle_ort.so, the session has Heddle's provider.
 
 Loads the model, prints one JSON line {"version", "load_s"}, then for each line "SECONDS" on standard input runs for
 that long and prints {"times_ms", "cpu_times_ms", "peak_bytes"}. Ends with standard input."""
@@ -50,8 +52,14 @@ def main():
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
+    providers = ["CPUExecutionProvider"]
+    if len(sys.argv) > 3:
+        onnxruntime.register_execution_provider_library("heddle", sys.argv[3])
+        devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == "HeddleExecutionProvider"]
+        options.add_provider_for_devices(devices, {"threads": str(threads)})
+        providers = None
     start = time.perf_counter()
-    session = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+    session = onnxruntime.InferenceSession(path, options, providers=providers, enable_fallback=0)
     print(json.dumps({"version": onnxruntime.__version__, "load_s": time.perf_counter() - start}), flush=True)
     inputs = random_inputs(path)
     for line in sys.stdin:

@@ -37,10 +37,11 @@ ALLOWED = {
     "zoo": set(),
     "driver": {"ops", "ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "lang", "profile", "tile/core"},
     "cli": {"ops", "ir", "target", "frontend", "passes", "schedule", "codegen", "jit", "tune", "runtime", "profile", "driver", "zoo"},
+    "ort": {"frontend", "runtime", "target", "driver"},
 }
 # Products beside the compiler: what they know of it is in ALLOWED, and nothing of the compiler knows them. Only these
 # folders may include them.
-BESIDE = {"profile": {"driver", "cli"}, "zoo": {"cli"}, "emulator": set()}
+BESIDE = {"profile": {"driver", "cli"}, "zoo": {"cli"}, "emulator": set(), "ort": set()}
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]')
 # Headers that a freestanding tile header may use.
 TILE_SYSTEM = {"stdint.h", "stddef.h"}

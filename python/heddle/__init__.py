@@ -15,6 +15,7 @@ from heddle._errors import (
 )
 from heddle._model import Explanation, Kernel, Model, Port, compile
 from heddle._options import Options
+from heddle._ort import ort_library
 from heddle._profile import Profile
 from heddle._recording import Recording, profile
 from heddle._report import Report
@@ -26,6 +27,6 @@ _core.prefer_nvrtc(_nvrtc.find())
 __all__ = [
     "BenchResult", "Error", "Explanation", "FileError", "ForbiddenFileError", "InputError", "InternalError", "Kernel",
     "MachineError", "MissingFileError", "Model", "ModelError", "Options", "Port", "Profile", "Recording", "Report",
-    "Tensor", "UnsupportedError", "bench", "compile", "empty", "inspect", "ops", "profile", "tensor", "tune",
+    "Tensor", "UnsupportedError", "bench", "compile", "empty", "inspect", "ops", "ort_library", "profile", "tensor", "tune",
     "verify",
 ]

@@ -37,7 +37,7 @@ class Installed(unittest.TestCase):
     def test_every_module_and_the_types_are_there(self):
         installed = {path.relative_to(self.package) for path in self.package.rglob("*") if path.is_file()}
         wanted = {path.relative_to(SOURCES) for path in SOURCES.rglob("*.py")}
-        wanted |= {pathlib.Path(name) for name in ("_record.py", "py.typed", "libheddle_profile.so", "_core/__init__.pyi")}
+        wanted |= {pathlib.Path(name) for name in ("_record.py", "py.typed", "libheddle_profile.so", "libheddle_ort.so", "_core/__init__.pyi")}
         self.assertEqual(wanted - installed, set())
 
     def test_nothing_leads_back_to_the_build_folder(self):

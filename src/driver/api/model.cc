@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "base/check.h"
-#include "base/interface/option.h"
 #include "base/log.h"
 #include "base/near_miss.h"
 #include "base/thread/cancel.h"
@@ -31,12 +30,6 @@ std::vector<std::string_view> names_of(const std::vector<PortInfo>& ports) {
   return names;
 }
 
-bool same_value(const Tensor& a, const Tensor& b) {
-  if (a.dtype() != b.dtype() || a.shape() != b.shape()) return false;
-  if (a.dtype() == DType::kString) return a.strings() == b.strings();
-  return a.bytes() == 0 || std::memcmp(a.data(), b.data(), a.bytes()) == 0;
-}
-
 // Values that plans depend on must outlive the run that passed them: plans are made from them in the background.
 Tensor copy_of(const Tensor& tensor) {
   if (tensor.dtype() == DType::kString) return tensor;
@@ -45,62 +38,8 @@ Tensor copy_of(const Tensor& tensor) {
   return copy;
 }
 
-bool fits(const ModelVariant& variant, const GivenInputs& given) {
-  const runtime::Plan& plan = *variant.plan;
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    const Tensor* const input = given[variant.inputs[i]];
-    if (input == nullptr || input->shape() != plan.inputs[i].shape) return false;
-  }
-  for (size_t i = 0; i < plan.text_inputs.size(); ++i) {
-    const Tensor* const text = given[variant.texts[i]];
-    if (text == nullptr || !same_value(plan.text_inputs[i].value, *text)) return false;
-  }
-  const auto count = static_cast<size_t>(std::count(given.begin(), given.end(), nullptr));
-  if (given.size() - count != plan.inputs.size() + plan.text_inputs.size()) return false;  // another has its default
-  return std::all_of(plan.fixed.begin(), plan.fixed.end(), [&](const runtime::FixedInput& fixed) {
-    return same_value(fixed.value, *given[variant.inputs[fixed.input]]);
-  });
-}
-
-std::vector<Tensor> operands_of(const ModelVariant& variant, const GivenInputs& given) {
-  std::vector<Tensor> operands;
-  operands.reserve(variant.inputs.size());
-  for (const size_t port : variant.inputs) operands.push_back(*given[port]);
-  return operands;
-}
-
 [[noreturn]] void refuse_enqueue(ErrorCode code, const std::string& why) {
   fail(code, "enqueue", why, "Use run() for this model");
-}
-
-// A plan file is valid only for what it was made for. `ports`: the ports of the model in it.
-[[noreturn]] void refuse(const ModelVariant& variant, const std::vector<PortInfo>& ports, const GivenInputs& given) {
-  const runtime::Plan& plan = *variant.plan;
-  std::vector<bool> taken(ports.size(), false);
-  for (const size_t port : variant.texts) taken[port] = true;
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    const Tensor* const input = given[variant.inputs[i]];
-    taken[variant.inputs[i]] = true;
-    const std::string where = fmt::format("input {}", plan.inputs[i].name);
-    if (input == nullptr) {
-      fail(ErrorCode::kInvalidInput, where, "it is missing, and the plan was made without its default",
-           "Give it, or compile the ONNX model without a shape for it");
-    }
-    if (input->shape() == plan.inputs[i].shape) continue;
-    fail(ErrorCode::kInvalidInput, where,
-         fmt::format("its shape is {}, the plan takes {}", to_string(input->shape()), to_string(plan.inputs[i].shape)),
-         "A plan holds for fixed shapes: load the ONNX model for others");
-  }
-  for (size_t i = 0; i < ports.size(); ++i) {
-    if (given[i] == nullptr || taken[i]) continue;
-    fail(ErrorCode::kInvalidInput, fmt::format("input {}", ports[i].name),
-         "it is given, and the plan was made with its default",
-         fmt::format("Compile the ONNX model with {}",
-                     option::shape({option::NamedShape(ports[i].name, given[i]->shape())})));
-  }
-  fail(ErrorCode::kInvalidInput, "plan",
-       "an input that decides shapes or is text has another value than at compile time",
-       "Load the ONNX model instead of the plan");
 }
 
 // A plan holds for the shapes that it was made for.
@@ -233,11 +172,12 @@ std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, cons
   return take(options);
 }
 
-Model::Impl::Impl(std::string path, CompileOptions options)
+Model::Impl::Impl(std::string path, CompileOptions options, std::shared_ptr<ThreadPool> pool)
     : path_(std::move(path)),
       options_(std::move(options)),
       is_plan_(runtime::is_plan_file(path_)),
-      pool_(std::make_shared<ThreadPool>(driver::resolve(options_).target.cpu.threads)) {
+      pool_(pool != nullptr ? std::move(pool)
+                            : std::make_shared<ThreadPool>(driver::resolve(options_).target.cpu.threads)) {
   const bool has_ranges = !options_.ranges.empty() && !is_plan_ && options_.target == "cpu";
   if (has_ranges) options_ = driver::with_largest_extents(path_, std::move(options_));
   auto first = make_variant(options_);
@@ -443,13 +383,28 @@ std::vector<Tensor> Model::Impl::run_into(const std::map<std::string, Tensor>& i
   return run_given(look_up(inputs), std::move(into));
 }
 
-std::vector<Tensor> Model::Impl::run_in_order(const std::vector<Tensor>& inputs, std::vector<Tensor> into) const {
+GivenInputs Model::Impl::in_order(const std::vector<Tensor>& inputs) const {
   HEDDLE_CHECK(inputs.size() == inputs_.size());
   GivenInputs given(ports_.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) given[i] = &inputs[i];
+  return given;
+}
+
+std::vector<Tensor> Model::Impl::run_in_order(const std::vector<Tensor>& inputs, std::vector<Tensor> into) const {
+  const GivenInputs given = in_order(inputs);
   const Variant variant = variant_for(given, true);
   const bool as_they_are = variant->texts.empty() && std::is_sorted(variant->inputs.begin(), variant->inputs.end());
   return finish(*variant, as_they_are ? inputs : operands_of(*variant, given), std::move(into));
+}
+
+void Model::Impl::run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory) const {
+  const GivenInputs given = in_order(inputs);
+  const Variant variant = variant_for(given, true);
+  std::vector<Tensor> into;
+  for (const runtime::Port& port : variant->plan->outputs) {
+    into.push_back(Tensor::borrow(port.dtype, port.shape, memory(into.size(), port.shape), nullptr));
+  }
+  finish(*variant, operands_of(*variant, given), std::move(into));
 }
 
 std::vector<Tensor> Model::Impl::run_given(const GivenInputs& given, std::vector<Tensor> into) const {
@@ -494,8 +449,7 @@ Model::Impl::Variant Model::Impl::variant_on_device(const std::vector<Shape>& sh
   for (size_t i = 0; i < shapes.size(); ++i) {
     inputs.push_back(Tensor::borrow(known.inputs[i].dtype, shapes[i], &known, nullptr));
   }
-  GivenInputs given(ports_.size(), nullptr);
-  for (size_t i = 0; i < inputs.size(); ++i) given[i] = &inputs[i];
+  const GivenInputs given = in_order(inputs);
   const auto prepared = [&]() -> Variant {
     const auto found =
         std::find_if(prepared_.begin(), prepared_.end(), [&](const Variant& variant) { return fits(*variant, given); });

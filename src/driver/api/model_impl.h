@@ -7,29 +7,12 @@
 #include <string>
 #include <vector>
 
+#include "driver/api/model_variant.h"
 #include "driver/compile/variants.h"
 #include "heddle/model.h"
 #include "runtime/executor.h"
 
 namespace heddle {
-
-// Records whether the plan came from the cache, and whether the kernels of the plan came from it.
-struct FromCache {
-  bool plan = false, kernels = false;
-};
-
-// A model compiled for one combination of three things: the inputs that the caller passes, the shapes of the inputs,
-// and the values of those inputs that determine shapes.
-struct ModelVariant {
-  std::shared_ptr<const runtime::Plan> plan;
-  std::unique_ptr<runtime::Executor> executor;
-  FromCache from_cache;
-  // The index in Model::Impl::ports() of each input of the plan (`inputs`) and of each text input (`texts`).
-  std::vector<size_t> inputs, texts;
-};
-
-// The inputs of a run, one for each of Model::Impl::ports(). A null pointer selects the port's default.
-using GivenInputs = std::vector<const Tensor*>;
 
 // Returns the plan of a model file, from the cache or newly compiled. `file` receives the path of the cache file that
 // holds the plan, if there is one.
@@ -38,8 +21,9 @@ std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, cons
 
 class Model::Impl {
  public:
-  // `path` is a plan file or an ONNX file; the first bytes decide which.
-  Impl(std::string path, CompileOptions options);
+  // `path` is a plan file or an ONNX file; the first bytes decide which. `pool` runs the model on a CPU, whatever
+  // CompileOptions::threads says; null: a pool of its own.
+  Impl(std::string path, CompileOptions options, std::shared_ptr<ThreadPool> pool = nullptr);
 
   const std::vector<PortInfo>& inputs() const { return inputs_; }
   const std::vector<PortInfo>& outputs() const { return outputs_; }
@@ -56,6 +40,10 @@ class Model::Impl {
   // Like run_in_order(), with inputs in the order of ports(). Throws kInvalidInput if an input without a default is
   // missing.
   std::vector<Tensor> run_given(const GivenInputs& given, std::vector<Tensor> into) const;
+  // Like run_in_order(), but stores each output at the address that `memory` returns for it. `memory` is called once
+  // the shapes are known.
+  using OutputMemory = std::function<void*(size_t output, const Shape& shape)>;
+  void run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory) const;
   EnqueueNeeds prepare(const std::vector<Shape>& inputs) const;
   void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
                void* stream) const;
@@ -86,6 +74,7 @@ class Model::Impl {
   void find_places(ModelVariant& variant) const;
   size_t port_of(const std::string& name) const;
   void check_given(const GivenInputs& given) const;
+  GivenInputs in_order(const std::vector<Tensor>& inputs) const;
   GivenInputs look_up(const std::map<std::string, Tensor>& inputs) const;
   std::vector<Tensor> finish(const ModelVariant& variant, const std::vector<Tensor>& inputs,
                              std::vector<Tensor> into) const;

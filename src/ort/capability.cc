@@ -1,0 +1,238 @@
+#include "ort/capability.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <set>
+#include <unordered_set>
+
+#include "base/check.h"
+#include "frontend/onnx/importer.h"
+#include "frontend/onnx/op_registry.h"
+#include "frontend/onnx/reader/proto.h"
+#include "ort/model_writer.h"
+#include "ort/partition.h"
+
+namespace heddle::ort {
+namespace {
+
+// Each import that fails takes one node or more out of a region, and costs the time of an import.
+constexpr int kMostImports = 100;
+
+const std::unordered_set<std::string_view> kRandom = {"RandomNormal", "RandomNormalLike",  "RandomUniform",
+                                                      "Bernoulli",    "RandomUniformLike", "Multinomial"};
+// Operators that only move elements, or compute shapes.
+const std::unordered_set<std::string_view> kMoves = {
+    "Cast",   "CastLike", "Concat", "Constant",  "ConstantOfShape", "Dropout", "Expand", "Flatten",
+    "Gather", "Identity", "Pad",    "Range",     "Reshape",         "Shape",   "Size",   "Slice",
+    "Split",  "Squeeze",  "Tile",   "Transpose", "Unsqueeze"};
+constexpr std::array kLowBit = {"Quantize", "quantize",   "QLinear", "Integer", "NBits",
+                                "QGemm",    "QAttention", "QMoE",    "QOrdered"};
+
+bool is_low_bit(const GraphNode& node) {
+  return std::any_of(kLowBit.begin(), kLowBit.end(),
+                     [&](const char* part) { return node.op_type.find(part) != std::string::npos; });
+}
+
+// Types narrower than a byte are packed in ONNX Runtime's tensors, but not in Heddle's.
+bool passes_border(const GraphValue& value) {
+  const std::optional<DType> dtype = dtype_of(value.element);
+  return dtype && *dtype != DType::kString && bits_of(*dtype) >= 8;
+}
+
+class Finder {
+ public:
+  Finder(const Runtime& runtime, const Graph& graph, const Options& options)
+      : runtime_(runtime), graph_(graph), options_(options) {
+    for (size_t node = 0; node < graph.nodes.size(); ++node) check_alone(node);
+  }
+
+  Capability find() {
+    NodeGraph nodes;
+    for (const GraphNode& node : graph_.nodes) {
+      std::vector<size_t>& next = nodes.successors.emplace_back();
+      for (const size_t value : node.outputs) {
+        if (value != kNone) next.insert(next.end(), graph_.uses[value].begin(), graph_.uses[value].end());
+      }
+    }
+    for (bool changed = true; changed;) {
+      changed = false;
+      result_.regions.clear();
+      nodes.wanted.clear();
+      for (size_t node = 0; node < graph_.nodes.size(); ++node) nodes.wanted.push_back(!result_.reasons.contains(node));
+      for (std::vector<size_t>& members : partition(nodes)) {
+        if (accept(members)) {
+          result_.regions.push_back(std::move(members));
+        } else {
+          changed = true;
+        }
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void leave(const std::vector<size_t>& nodes, const std::string& reason) {
+    for (const size_t node : nodes) result_.reasons.emplace(node, reason);
+  }
+
+  void check_alone(size_t index) {
+    const GraphNode& node = graph_.nodes[index];
+    const std::string_view domain = onnx::canonical_domain(node.domain);
+    const auto opset = std::find_if(graph_.opsets.begin(), graph_.opsets.end(),
+                                    [&](const auto& set) { return onnx::canonical_domain(set.first) == domain; });
+    const int64_t version = opset == graph_.opsets.end() ? 0 : opset->second;
+    if (node.is_assigned) {
+      leave({index}, "it has a provider");
+    } else if (node.has_bodies) {
+      leave({index}, "it is control flow");
+    } else if (onnx::find_handler(domain, node.op_type, version) == nullptr) {
+      leave({index}, "the operator is not supported");
+    } else if (kRandom.contains(node.op_type)) {
+      leave({index}, "each run takes other random numbers");
+    }
+    for (const auto* const list : {&node.inputs, &node.outputs}) {
+      for (const size_t value : *list) {
+        if (value == kNone || graph_.values[value].is_constant || passes_border(graph_.values[value])) continue;
+        leave({index}, fmt::format("the type of {} is not supported", graph_.values[value].name));
+      }
+    }
+  }
+
+  // True if the region is taken; otherwise some of its nodes have a reason afterwards.
+  bool accept(const std::vector<size_t>& members) {
+    if (accepted_.contains(members)) return true;
+    if (!options_.all_regions && !gains(members)) return false;
+    if (!imports(members)) return false;
+    accepted_.insert(members);
+    return true;
+  }
+
+  bool gains(const std::vector<size_t>& members) {
+    const auto low_bit =
+        std::find_if(members.begin(), members.end(), [&](size_t n) { return is_low_bit(graph_.nodes[n]); });
+    if (low_bit != members.end()) {
+      leave(members,
+            fmt::format("ONNX Runtime is faster with low-bit operators such as {}", graph_.nodes[*low_bit].op_type));
+      return false;
+    }
+    const auto computing =
+        std::count_if(members.begin(), members.end(), [&](size_t n) { return computes(graph_.nodes[n]); });
+    if (computing < 2) leave(members, "there is nothing to fuse it with");
+    return computing >= 2;
+  }
+
+  bool computes(const GraphNode& node) const {
+    if (kMoves.contains(node.op_type)) return false;
+    return std::any_of(node.outputs.begin(), node.outputs.end(), [&](size_t value) {
+      if (value == kNone) return false;
+      const std::optional<DType> dtype = dtype_of(graph_.values[value].element);
+      return dtype && is_float(*dtype);
+    });
+  }
+
+  // Imports the region as a model. If that fails, leaves the nodes that are to blame.
+  bool imports(const std::vector<size_t>& members) {
+    const Region region = region_of(graph_, members);
+    if (region.outputs.empty()) {
+      leave(members, "nothing reads its results");
+      return false;
+    }
+    if (++imports_ > kMostImports) {
+      leave(members, "too many operators around it are not supported");
+      return false;
+    }
+    try {
+      size_t largest = 0;
+      const std::string bytes =
+          write_model(runtime_, graph_, region, NodeNames::kIndices, [&](const void*, size_t size) {
+            largest = std::max(largest, size);
+            return WeightPlace{"zeros", 0};
+          });
+      provide_zeros(largest);
+      onnx::import_model(bytes, nullptr, folder_.path(), {.shapes = inferred_shapes(graph_, region)});
+      return true;
+    } catch (const Error& error) {
+      blame(region, error);
+      return false;
+    }
+  }
+
+  // What large constants contain decides nothing, so that the import reads zeros in their place.
+  void provide_zeros(size_t bytes) {
+    if (bytes <= zeros_) return;
+    const std::string path = folder_.path() + "/zeros";
+    const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if (file.get() < 0 || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
+      fail_errno(path, "writing the file", errno, "Set TMPDIR to a folder that can be written");
+    }
+    zeros_ = bytes;
+  }
+
+  void blame(const Region& region, const Error& error) {
+    const std::string& where = error.where();
+    constexpr std::string_view kNode = "node 'n", kInput = "input '";
+    if (const size_t at = where.find(kNode); at != std::string::npos) {
+      size_t node = kNone;
+      std::from_chars(where.data() + at + kNode.size(), where.data() + where.size(), node);
+      if (std::binary_search(region.nodes.begin(), region.nodes.end(), node)) return leave({node}, error.why());
+    }
+    if (const size_t at = where.find(kInput); at != std::string::npos) {
+      const std::string_view rest = std::string_view(where).substr(at + kInput.size());
+      for (const size_t value : region.inputs) {
+        const GraphValue& input = graph_.values[value];
+        if (!rest.starts_with(input.name + "'")) continue;
+        for (const size_t use : graph_.uses[value]) {
+          if (std::binary_search(region.nodes.begin(), region.nodes.end(), use)) {
+            leave({use}, fmt::format("{}: {}", input.name, error.why()));
+          }
+        }
+        return;
+      }
+    }
+    leave(region.nodes, error.what());
+  }
+
+  const Runtime& runtime_;
+  const Graph& graph_;
+  const Options& options_;
+  Capability result_;
+  std::set<std::vector<size_t>> accepted_;
+  TempDir folder_{"heddle-ort"};
+  size_t zeros_ = 0;
+  int imports_ = 0;
+};
+
+}  // namespace
+
+Capability find_capability(const Runtime& runtime, const Graph& graph, const Options& options) {
+  return Finder(runtime, graph, options).find();
+}
+
+std::string describe(const Capability& capability, const Graph& graph) {
+  constexpr size_t kNamed = 4;
+  size_t taken = 0, stay = 0;
+  for (const auto& region : capability.regions) taken += region.size();
+  std::map<std::string, std::vector<std::string>> nodes;
+  for (const auto& [index, reason] : capability.reasons) {
+    const GraphNode& node = graph.nodes[index];
+    if (node.is_assigned) continue;
+    ++stay;
+    nodes[reason].push_back(node.name.empty() ? node.op_type : fmt::format("{} ({})", node.name, node.op_type));
+  }
+  std::string text =
+      fmt::format("{} takes {} of {} nodes in {} regions", kName, taken, taken + stay, capability.regions.size());
+  for (const auto& [reason, names] : nodes) {
+    const size_t shown = std::min(names.size(), kNamed);
+    text +=
+        fmt::format("; {}{} stay{}: {}", fmt::join(names.begin(), names.begin() + static_cast<int64_t>(shown), ", "),
+                    names.size() > shown ? fmt::format(" and {} more", names.size() - shown) : "",
+                    names.size() == 1 ? "s" : "", reason);
+  }
+  return text;
+}
+
+}  // namespace heddle::ort

@@ -1,0 +1,113 @@
+#include "ort/fused_node.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace heddle::ort {
+
+FusedNode::FusedNode(const Runtime& runtime, Place place, const std::string& path,
+                     std::shared_ptr<const ModelFolder> file, const Options& options)
+    : runtime_(runtime), place_(std::move(place)), path_(path), file_(std::move(file)) {
+  OrtNodeComputeInfo::create_state = create_state;
+  OrtNodeComputeInfo::compute = compute_node;
+  OrtNodeComputeInfo::release_state = release_state;
+  try {
+    model_ = std::make_unique<const Model::Impl>(path_, options.compile, place_.pool);
+    inputs_ = places_of(model_->inputs(), place_.inputs);
+    outputs_ = places_of(model_->outputs(), place_.outputs);
+    if (place_.gpu != nullptr) {  // now rather than at the first run
+      std::vector<Shape> shapes;
+      for (const PortInfo& port : model_->inputs()) shapes.push_back(port.shape);
+      model_->prepare(shapes);
+    }
+  } catch (const Error& error) {
+    rethrow(error);
+  }
+}
+
+std::vector<size_t> FusedNode::places_of(const std::vector<PortInfo>& ports,
+                                         const std::vector<std::string>& names) const {
+  std::vector<size_t> places;
+  for (const PortInfo& port : ports) {
+    const auto found = std::find(names.begin(), names.end(), port.name);
+    if (found == names.end()) {
+      fail(ErrorCode::kDamagedArtefact, path_, fmt::format("the node has no value {}", port.name),
+           "Make the model with plans again");
+    }
+    places.push_back(static_cast<size_t>(found - names.begin()));
+  }
+  return places;
+}
+
+// The user knows the session's model, not the file that is compiled.
+void FusedNode::rethrow(const Error& error) const {
+  std::string where = error.where();
+  if (const size_t at = where.find(path_); at != std::string::npos) where.replace(at, path_.size(), place_.model);
+  if (where.find(place_.model) == std::string::npos) where = place_.model + ": " + where;
+  throw Error(error.code(), where, error.why(), error.remedy());
+}
+
+OrtStatus* FusedNode::create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) {
+  *state = self;
+  return nullptr;
+}
+
+OrtStatus* FusedNode::compute_node(OrtNodeComputeInfo* self, void*, OrtKernelContext* context) {
+  const auto* const node = static_cast<const FusedNode*>(self);
+  return node->runtime_.guarded([&] {
+    try {
+      node->place_.gpu == nullptr ? node->run(context) : node->run_on_gpu(context);
+    } catch (const Error& error) {
+      node->rethrow(error);
+    }
+  });
+}
+
+FusedNode::Operand FusedNode::input(OrtKernelContext* context, size_t port) const {
+  const auto* const value = runtime_.get<const OrtValue*>(api::kKernelContextGetInput, context, inputs_[port]);
+  int element = 0;
+  const int64_t* extents = nullptr;
+  size_t rank = 0;
+  runtime_.check(runtime_.api()(api::kGetTensorElementTypeAndShapeDataReference, value, &element, &extents, &rank));
+  return {runtime_.get<const void*>(api::kGetTensorData, value), Shape(extents, extents + rank)};
+}
+
+void* FusedNode::output(OrtKernelContext* context, size_t port, const Shape& shape) const {
+  OrtValue* value = nullptr;
+  runtime_.check(
+      runtime_.api()(api::kKernelContextGetOutput, context, outputs_[port], shape.data(), shape.size(), &value));
+  return runtime_.get<void*>(api::kGetTensorMutableData, value);
+}
+
+void FusedNode::run(OrtKernelContext* context) const {
+  std::vector<Tensor> inputs;
+  inputs.reserve(inputs_.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Operand operand = input(context, i);
+    inputs.push_back(Tensor::borrow(model_->inputs()[i].dtype, std::move(operand.shape), operand.data, nullptr));
+  }
+  model_->run_in_memory(inputs, [&](size_t port, const Shape& shape) { return output(context, port, shape); });
+}
+
+// On the session's stream. The workspace serves later work on that stream once this run is enqueued.
+void FusedNode::run_on_gpu(OrtKernelContext* context) const {
+  std::vector<DeviceTensor> inputs, outputs;
+  std::vector<Shape> shapes;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Operand operand = input(context, i);
+    shapes.push_back(operand.shape);
+    inputs.push_back({const_cast<void*>(operand.data), model_->inputs()[i].dtype, std::move(operand.shape)});
+  }
+  const EnqueueNeeds needs = model_->prepare(shapes);
+  for (const PortInfo& port : needs.outputs) {
+    outputs.push_back({output(context, outputs.size(), port.shape), port.dtype, port.shape});
+  }
+  auto* const stream = runtime_.get<void*>(api::kKernelContextGetGpuComputeStream, context);
+  GpuMemory& memory = place_.gpu->memory();
+  const std::shared_ptr<void> workspace(memory.take(needs.workspace_bytes, stream),
+                                        [&](void* data) { memory.give(data); });
+  model_->enqueue(inputs, outputs, workspace.get(), stream);
+}
+
+}  // namespace heddle::ort

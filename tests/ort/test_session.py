@@ -1,0 +1,351 @@
+"""Sessions of the installed ONNX Runtime with HeddleExecutionProvider: test_session.py LIBRARY [TEST...]
+
+They run on the CPU, or on the device $HEDDLE_TEST_TARGET, such as cuda:0 (the emulator's, too).
+Results are compared with those of ONNX Runtime's own provider, on random inputs. That a session runs at all shows that
+the tables of src/ort/abi.h are those of this release: a wrong position calls another function."""
+
+import os
+import pathlib
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+LIBRARY = pathlib.Path(sys.argv[1]).resolve()
+NAME = "HeddleExecutionProvider"
+TARGET = os.environ.get("HEDDLE_TEST_TARGET", "cpu")
+RANDOM = np.random.default_rng(5)
+
+
+def devices():
+    return [device for device in onnxruntime.get_ep_devices() if device.ep_name == NAME and device.ep_metadata["target"] == TARGET]
+
+
+def options(provider=None, **session):
+    made = onnxruntime.SessionOptions()
+    made.log_severity_level = 4
+    made.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
+    for key, value in session.items():
+        made.add_session_config_entry(key.replace("__", "."), value)
+    made.add_provider_for_devices(devices(), provider or {})
+    return made
+
+
+def session(model, provider=None, **settings):
+    given = model if isinstance(model, (str, bytes)) else model.SerializeToString()
+    return onnxruntime.InferenceSession(given, options(provider, **settings), enable_fallback=0)
+
+
+def plain(model):
+    given = model if isinstance(model, (str, bytes)) else model.SerializeToString()
+    return onnxruntime.InferenceSession(given, providers=["CPUExecutionProvider"])
+
+
+def taken(made):
+    return sorted(node.op_type for part in made.get_provider_graph_assignment_info() if part.ep_name == NAME
+                  for node in part.get_nodes())
+
+
+def model_of(nodes, inputs, outputs, constants=(), opset=20):
+    """inputs, outputs: (name, dtype or element type, shape)"""
+    def ports(listed):
+        return [helper.make_tensor_value_info(name, kind if isinstance(kind, int) else helper.np_dtype_to_tensor_dtype(np.dtype(kind)),
+                                              shape) for name, kind, shape in listed]
+
+    initializers = [numpy_helper.from_array(value, name) for name, value in dict(constants).items()]
+    graph = helper.make_graph(nodes, "graph", ports(inputs), ports(outputs), initializers)
+    sets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
+    return helper.make_model(graph, opset_imports=sets, ir_version=10)
+
+
+def normal(*shape):
+    return RANDOM.standard_normal(shape).astype(np.float32)
+
+
+def perceptron():
+    """x[n,48] -> y[n,32], of any n."""
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["a"], "product"),
+        helper.make_node("Add", ["a", "b"], ["c"], "bias"),
+        helper.make_node("Relu", ["c"], ["d"], "relu"),
+        helper.make_node("Softmax", ["d"], ["y"], "softmax"),
+    ]
+    return model_of(nodes, [("x", np.float32, ["n", 48])], [("y", np.float32, ["n", 32])],
+                    {"w": normal(48, 32), "b": normal(32)})
+
+
+def memory_in_use():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+class SessionTest(unittest.TestCase):
+    def check(self, made, model, inputs, tolerance=1e-5):
+        expected = plain(model).run(None, inputs)
+        for actual, wanted in zip(made.run(None, inputs), expected):
+            self.assertEqual((actual.shape, actual.dtype), (wanted.shape, wanted.dtype))
+            np.testing.assert_allclose(actual.astype(np.float64), wanted.astype(np.float64), rtol=tolerance, atol=tolerance)
+
+    def test_exports_two_functions_and_links_nothing_of_onnxruntime(self):
+        exported = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
+        self.assertEqual(sorted(line.split()[-1] for line in exported.splitlines()), ["CreateEpFactories", "ReleaseEpFactory"])
+        self.assertNotIn("onnxruntime", subprocess.run(["ldd", LIBRARY], capture_output=True, text=True, check=True).stdout)
+
+    def test_offers_the_device(self):
+        device, = devices()
+        self.assertEqual((device.ep_vendor, device.device.type.name), ("Heddle", "CPU" if TARGET == "cpu" else "GPU"))
+        self.assertRegex(device.ep_metadata["version"], r"^\d+\.\d+\.\d+$")
+
+    def test_takes_a_whole_model_of_any_batch(self):
+        model = perceptron()
+        made = session(model, session__disable_cpu_ep_fallback="1")
+        self.assertEqual(taken(made), ["Gemm", "Relu", "Softmax"])  # ONNX Runtime has joined the first two
+        for batch in (1, 7, 33, 1, 0):
+            self.check(made, model, {"x": normal(batch, 48)})
+
+    def test_precision_and_threads(self):
+        model = perceptron()
+        self.check(session(model, {"precision": "bf16", "threads": "1", "background": "0"}), model, {"x": normal(5, 48)}, 2e-2)
+
+    def test_what_it_does_not_support_stays(self):
+        # NonZero has a shape that depends on data, StringConcat is text, If is control flow.
+        branch = [helper.make_graph([helper.make_node(kind, ["c"], [f"{kind}_out"])], kind, [],
+                                    [helper.make_tensor_value_info(f"{kind}_out", 1, None)]) for kind in ("Exp", "Neg")]
+        nodes = [
+            helper.make_node("Mul", ["x", "x"], ["a"]), helper.make_node("Sin", ["a"], ["b"]),
+            helper.make_node("Greater", ["b", "half"], ["g"]), helper.make_node("NonZero", ["g"], ["places"]),
+            helper.make_node("Add", ["b", "x"], ["c"]),
+            helper.make_node("If", ["flag"], ["d"], then_branch=branch[0], else_branch=branch[1]),
+            helper.make_node("Tanh", ["d"], ["e"]), helper.make_node("Sub", ["e", "x"], ["y"]),
+            helper.make_node("StringConcat", ["text", "text"], ["twice"]),
+        ]
+        model = model_of(nodes, [("x", np.float32, ["n"]), ("flag", bool, []), ("text", TensorProto.STRING, ["t"])],
+                         [("y", np.float32, ["n"]), ("places", np.int64, [1, "p"]), ("twice", TensorProto.STRING, ["t"])],
+                         {"half": np.float32(0.5)})
+        made = session(model)
+        kinds = taken(made)
+        self.assertTrue({"Mul", "Sin", "Add", "Tanh", "Sub"} <= set(kinds), kinds)
+        self.assertFalse({"NonZero", "If", "StringConcat"} & set(kinds), kinds)
+        inputs = {"x": normal(37), "flag": np.array(True), "text": np.array(["ab", "c"], object)}
+        for actual, expected in zip(made.run(None, inputs), plain(model).run(None, inputs)):
+            if expected.dtype == object:
+                self.assertEqual(list(actual), list(expected))
+            else:
+                np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+    def test_a_shape_that_depends_on_an_input_stays(self):
+        # So does what reads the result, since nothing tells its rank.
+        nodes = [helper.make_node("Sin", ["x"], ["a"]), helper.make_node("Cos", ["a"], ["b"]),
+                 helper.make_node("Reshape", ["b", "shape"], ["c"]), helper.make_node("Neg", ["c"], ["y"])]
+        model = model_of(nodes, [("x", np.float32, [4, 6]), ("shape", np.int64, [2])], [("y", np.float32, ["a", "b"])])
+        made = session(model)
+        self.assertEqual(taken(made), ["Cos", "Sin"])
+        for shape in ((24, 1), (3, 8), (3, 8)):
+            self.check(made, model, {"x": normal(4, 6), "shape": np.array(shape)})
+
+    def test_leaves_what_it_cannot_gain_with(self):
+        lone = model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", np.float32, [8])], [("y", np.float32, [8])])
+        self.assertEqual(taken(session(lone)), [])
+        self.assertEqual(taken(session(lone, {"regions": "all"})), ["Relu"])
+        low_bit = model_of(
+            [helper.make_node("MatMulInteger", ["x", "w"], ["a"]), helper.make_node("Cast", ["a"], ["b"], to=1),
+             helper.make_node("Mul", ["b", "s"], ["c"]), helper.make_node("Relu", ["c"], ["y"])],
+            [("x", np.uint8, [3, 64])], [("y", np.float32, [3, 16])],
+            {"w": RANDOM.integers(-128, 128, (64, 16)).astype(np.int8), "s": np.float32(0.01)})
+        self.assertEqual(taken(session(low_bit)), [])
+        made = session(low_bit, {"regions": "all"})
+        self.assertIn("MatMulInteger", taken(made))
+        self.check(made, low_bit, {"x": RANDOM.integers(0, 256, (3, 64)).astype(np.uint8)})
+
+    def test_element_types(self):
+        for kind in (np.float64, np.float16, np.int32, np.int64, np.uint8, np.int8):
+            model = model_of([helper.make_node("Add", ["x", "z"], ["a"]), helper.make_node("Mul", ["a", "x"], ["y"])],
+                             [("x", kind, [5, 3]), ("z", kind, [3])], [("y", kind, [5, 3])])
+            made = session(model, {"regions": "all"})
+            self.assertEqual(taken(made), ["Add", "Mul"])
+            self.check(made, model, {"x": RANDOM.integers(0, 9, (5, 3)).astype(kind), "z": RANDOM.integers(0, 9, 3).astype(kind)})
+
+    def test_attributes_of_each_kind(self):
+        nodes = [
+            helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1], strides=[2, 2], auto_pad="NOTSET", group=1),
+            helper.make_node("LeakyRelu", ["a"], ["b"], alpha=0.2),
+            helper.make_node("Constant", [], ["k"], value=numpy_helper.from_array(normal(4, 1, 1))),
+            helper.make_node("Constant", [], ["l"], value_floats=[0.5]),
+            helper.make_node("Mul", ["b", "k"], ["c"]), helper.make_node("Sub", ["c", "l"], ["y"]),
+        ]
+        model = model_of(nodes, [("x", np.float32, [2, 3, 9, 11])], [("y", np.float32, None)], {"w": normal(4, 3, 3, 3)})
+        made = session(model, session__disable_cpu_ep_fallback="1")
+        self.check(made, model, {"x": normal(2, 3, 9, 11)})
+
+    def test_external_data(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/model.onnx"
+            model = perceptron()
+            onnx.save(onnx.ModelProto.FromString(model.SerializeToString()), path, save_as_external_data=True, location="data",
+                      size_threshold=0)
+            self.check(session(path), model, {"x": normal(9, 48)})
+
+    def test_wrong_options_are_errors(self):
+        for given, wanted in (({"precison": "f16"}, "Did you mean precision?"), ({"threads": "many"}, "not a number"),
+                              ({"precision": "f15"}, "f15")):
+            with self.assertRaisesRegex(Exception, f"HDL201(?s:.*){wanted}"):
+                session(perceptron(), given)
+
+    def test_an_error_of_a_run_names_the_node(self):
+        nodes = [helper.make_node("Sin", ["x"], ["a"]), helper.make_node("Add", ["a", "z"], ["b"], "sum"),
+                 helper.make_node("Exp", ["b"], ["y"])]
+        model = model_of(nodes, [("x", np.float32, ["n"]), ("z", np.float32, ["m"])], [("y", np.float32, ["k"])])
+        made = session(model)
+        self.assertEqual(taken(made), ["Add", "Exp", "Sin"])
+        with self.assertRaisesRegex(Exception, "HDL103(?s:.*)graph 'graph': node 'sum' (?s:.*)Add"):
+            made.run(None, {"x": normal(8), "z": normal(7)})
+        self.check(made, model, {"x": normal(8), "z": normal(8)})
+
+    def test_threads_share_a_session_that_is_closed_meanwhile(self):
+        model = perceptron()
+        made = [session(model)]
+        inputs = [{"x": normal(n, 48)} for n in (1, 2, 5, 16)]
+        expected = [plain(model).run(None, each)[0] for each in inputs]
+        wrong = []
+
+        def work(own):
+            for i in range(200):
+                each = (i * 7) % len(inputs)
+                if np.abs(own.run(None, inputs[each])[0] - expected[each]).max() > 1e-5:
+                    wrong.append(each)
+
+        threads = [threading.Thread(target=work, args=(made[0],)) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        made.clear()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+    def test_many_sessions_and_runs_keep_no_memory(self):
+        model = perceptron()
+        one, inputs = session(model), {"x": normal(3, 48)}
+        expected = one.run(None, inputs)[0]
+        before = None
+        for i in range(30):
+            np.testing.assert_array_equal(session(model).run(None, inputs)[0], expected)
+            before = memory_in_use() if i == 10 else before
+        for _ in range(2000):
+            one.run(None, inputs)
+        self.assertLess(memory_in_use() - before, 8 << 20)
+
+    @unittest.skipIf(TARGET == "cpu", "skipped: there is no device memory")
+    def test_tensors_in_device_memory(self):
+        model, x = perceptron(), normal(9, 48)
+        made, place = session(model), ("gpu", int(TARGET.split(":")[1]), 0x10DE)
+        given = onnxruntime.OrtValue.ortvalue_from_numpy(x, *place)
+        result = onnxruntime.OrtValue.ortvalue_from_shape_and_type([9, 32], np.float32, *place)
+        binding = made.io_binding()
+        binding.bind_ortvalue_input("x", given)
+        binding.bind_ortvalue_output("y", result)
+        for _ in range(3):
+            made.run_with_iobinding(binding)
+        np.testing.assert_allclose(result.numpy(), plain(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
+
+    @unittest.skipIf(TARGET != "cpu", "a process that has used a GPU cannot use it after a fork")
+    def test_a_forked_process_runs(self):
+        made, inputs = session(perceptron()), {"x": normal(600, 48)}
+        expected = made.run(None, inputs)[0]
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if np.array_equal(made.run(None, inputs)[0], expected) else 1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_registers_again(self):
+        model, inputs = perceptron(), {"x": normal(3, 48)}
+        for _ in range(3):
+            onnxruntime.unregister_execution_provider_library("heddle")
+            self.assertEqual(devices(), [])
+            onnxruntime.register_execution_provider_library("heddle", str(LIBRARY))
+            self.check(session(model), model, inputs)
+
+
+LOAD = """
+import sys, numpy, onnxruntime
+onnxruntime.register_execution_provider_library("heddle", sys.argv[1])
+options = onnxruntime.SessionOptions()
+options.log_severity_level = 4
+options.add_provider_for_devices([d for d in onnxruntime.get_ep_devices() if d.ep_metadata.get("target") == sys.argv[5]], {})
+session = onnxruntime.InferenceSession(sys.argv[2], options, enable_fallback=0)
+numpy.save(sys.argv[4], session.run(None, {"x": numpy.load(sys.argv[3])})[0])
+"""
+
+
+class ContextTest(unittest.TestCase):
+    """Models that hold plans (EPContext)."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+        self.x = normal(6, 48)
+
+    def make(self, embedded):
+        model = perceptron()
+        model.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 6
+        path, context = f"{self.folder.name}/model.onnx", f"{self.folder.name}/out/model_ctx.onnx"
+        os.makedirs(os.path.dirname(context), exist_ok=True)
+        onnx.save(model, path)
+        made = session(path, ep__context_enable="1", ep__context_file_path=context, ep__context_embed_mode=embedded)
+        np.save(f"{self.folder.name}/x.npy", self.x)
+        self.expected = made.run(None, {"x": self.x})[0]
+        return pathlib.Path(context).parent
+
+    def load(self, folder):
+        """Loads a model with plans in a process without compiler and cache; returns its results."""
+        out = f"{self.folder.name}/y.npy"
+        environment = dict(os.environ, HEDDLE_CXX="/nonexistent", HEDDLE_CACHE_DIR=f"{self.folder.name}/empty")
+        done = subprocess.run([sys.executable, "-c", LOAD, LIBRARY, f"{folder}/model_ctx.onnx", f"{self.folder.name}/x.npy", out, TARGET],
+                              capture_output=True, text=True, env=environment)
+        return np.load(out) if done.returncode == 0 else done.stderr
+
+    def test_loads_in_another_folder_without_compiler(self):
+        for embedded in ("0", "1"):
+            made = self.make(embedded)
+            moved = pathlib.Path(self.folder.name) / f"moved{embedded}"
+            shutil.move(made, moved)
+            self.assertEqual(len(list(moved.glob("*.plan"))), 1 - int(embedded))
+            node, = onnx.load(moved / "model_ctx.onnx").graph.node
+            self.assertEqual(node.op_type, "EPContext")
+            np.testing.assert_array_equal(self.load(moved), self.expected)
+
+    def test_refuses_damaged_and_foreign_plans(self):
+        folder = self.make("0")
+        plan, = folder.glob("*.plan")
+        content = plan.read_bytes()
+        plan.write_bytes(content[:-100] + bytes(100))
+        self.assertIn("HDL405", self.load(folder))
+        plan.write_bytes(b"no plan")
+        self.assertIn("HDL405", self.load(folder))
+        plan.write_bytes(content)
+        plan.chmod(0o666)
+        self.assertIn("HDL401", self.load(folder))
+        plan.unlink()
+        self.assertIn("HDL102", self.load(folder))
+        model = onnx.load(folder / "model_ctx.onnx")
+        for attribute in model.graph.node[0].attribute:
+            if attribute.name == "ep_cache_context":
+                attribute.s = b"../out/" + attribute.s
+        onnx.save(model, folder / "model_ctx.onnx")
+        self.assertIn("beside the model", self.load(folder))
+
+    def test_refuses_other_shapes(self):
+        folder = self.make("1")
+        np.save(f"{self.folder.name}/x.npy", normal(7, 48))
+        self.assertIsInstance(self.load(folder), str)
+
+
+if __name__ == "__main__":
+    onnxruntime.register_execution_provider_library("heddle", str(LIBRARY))
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
