@@ -17,20 +17,14 @@ namespace {
 // and with the numbers of a table, from being infinite or subnormal in f16.
 int scale_exponent(const Tensor& scales, const Tensor* table) {
   constexpr int kLargest = 7, kMost = 100;
-  const auto most_of = [](const Tensor& values) {
-    double most = 0;
-    for (int64_t i = 0; i < values.size(); ++i) {
-      const double value = std::fabs(ir::real_at(values, i));
-      if (std::isfinite(value)) most = std::max(most, value);
-    }
-    return most;
-  };
-  const double most = most_of(scales) * (table != nullptr ? std::max(1.0, most_of(*table)) : 1.0);
+  const double most =
+      ir::largest_magnitude(scales) * (table != nullptr ? std::max(1.0, ir::largest_magnitude(*table)) : 1.0);
   return most > 0 ? std::clamp(kLargest - 1 - std::ilogb(most), -kMost, kMost) : 0;
 }
 
 // True if zero points are integers that the kernel subtracts exactly.
 bool are_exact_zeros(const Tensor& zeros, int64_t most) {
+  if (zeros.dtype() == DType::kU8) return ir::largest_magnitude(zeros) <= static_cast<double>(most);
   for (int64_t i = 0; i < zeros.size(); ++i) {
     const double zero = ir::real_at(zeros, i);
     if (zero < 0 || zero > static_cast<double>(most) || zero != std::floor(zero)) return false;
