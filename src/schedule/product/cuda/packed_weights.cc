@@ -116,22 +116,9 @@ bool pays_to_read_packed(const ir::Graph& graph, const ir::Group& packed, const 
     *reason = "no kernel reads them in packed form";
     return false;
   }
-  // The other way adds a kernel that reads the packed weights and stores the widened ones.
-  double moved = 0;
-  for (const ir::ValueId input : widened.inputs) {
-    const ir::Node& node = graph.producer(input);
-    if (node.op != ir::Op::kDequantize) continue;
-    const auto bytes = [&](ir::ValueId v) {
-      return static_cast<double>(element_count(graph.shape(v))) * static_cast<double>(size_of(graph.dtype(v)));
-    };
-    moved += bytes(input);
-    for (const ir::ValueId part : node.inputs) moved += bytes(part);
-  }
-  const auto& chip = target.cuda.model.chip;
   const double dense = cuda_dot_us(other);
-  const double widening = target.cuda.model.mma.first_load_us + moved / (chip.copy_tbps * 1e6);
-  *reason = fmt::format("{:.1f} us predicted, {:.1f} us if another kernel widens them first", *us, dense + widening);
-  return *us <= dense + widening;
+  *reason = fmt::format("{:.1f} us predicted, {:.1f} us as floats", *us, dense);
+  return *us <= dense;
 }
 
 }  // namespace heddle::schedule
