@@ -1,15 +1,20 @@
 #!/usr/bin/env python3
-"""Quantised models on a CPU: zoo models quantised by onnxruntime.quantization, in Heddle with 8 bits, in Heddle with f32,
-and in ONNX Runtime with 8 bits. One line a model, a form and an instruction set; geometric means at the end.
+"""Models quantised by onnxruntime.quantization: in Heddle with 8 bits, in Heddle with floats, and on a CPU in ONNX Runtime
+with 8 bits. One line a model, a form and an instruction set; geometric means at the end.
 
-usage: quantized_models.py [--heddle PATH] [--models NAME...] [--forms qdq qop dynamic] [--isa avx512 avx2] [--threads N...]
-                           [--bursts N] [--processor-time] [--folder PATH] [--verify] [--output FILE]
+usage: quantized_models.py [--heddle PATH] [--models NAME...] [--forms qdq qop dynamic] [--target cpu|cuda] [--batch N]
+                           [--isa avx512 avx2] [--threads N...] [--bursts N] [--processor-time] [--folder PATH] [--verify]
+                           [--prepare] [--output FILE]
+
+A model is one of `heddle zoo`, or an ONNX file. On a GPU, floats are f16, and times are those of the GPU's work. --prepare only
+writes models and compiles them into the cache.
 
 Forms: `qdq` and `qop` are static (QuantizeLinear and DequantizeLinear; QLinearConv, QLinearMatMul, ...), with unsigned
 activations and signed weights, those of `qdq` per channel; `dynamic` is MatMulInteger and ConvInteger. Models are
 calibrated with random inputs and kept in the folder. ONNX Runtime uses all instruction sets of the machine."""
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -47,10 +52,13 @@ def model_files(options, name):
     from onnxruntime.quantization.shape_inference import quant_pre_process
 
     options.folder.mkdir(parents=True, exist_ok=True)
+    given = pathlib.Path(name)
+    name = f"{given.stem}-{options.batch}"
     source = options.folder / f"{name}.onnx"
     if not source.exists():
-        raw = options.folder / f"{name}.raw.onnx"
-        subprocess.run([options.heddle, "zoo", name, "-o", raw], check=True, capture_output=True)
+        raw = given if given.suffix == ".onnx" else options.folder / f"{name}.raw.onnx"
+        if raw != given:
+            subprocess.run([options.heddle, "zoo", given, "--batch", str(options.batch), "-o", raw], check=True, capture_output=True)
         quant_pre_process(str(raw), str(source), skip_symbolic_shape=True)
         ranges = onnx.load(raw).metadata_props
         made = onnx.load(source)
@@ -65,25 +73,33 @@ def model_files(options, name):
 
 
 def heddle(options, command, path, isa, *more):
-    run = subprocess.run([options.heddle, command, path, "--target", "cpu", *more], capture_output=True, text=True,
-                         env={**os.environ, "HEDDLE_CPU_ISA": isa})
+    precision = ["--precision", "f16"] if options.target == "cuda" else []
+    run = subprocess.run([options.heddle, command, path, "--target", options.target, *precision, *more], capture_output=True,
+                         text=True, env={**os.environ, **({"HEDDLE_CPU_ISA": isa} if options.target == "cpu" else {})})
     return run if command == "verify" or run.returncode == 0 else sys.exit(run.stderr)
 
 
 def burst(options, path, isa, threads):
     result = heddle(options, "bench", path, isa, "--threads", str(threads), "--seconds", "0.5", "--json")
-    return json.loads(result.stdout)["cpu_ms" if options.processor_time else "p50_ms"]
+    figure = "device_p50_ms" if options.target == "cuda" else "cpu_ms" if options.processor_time else "p50_ms"
+    return json.loads(result.stdout)[figure]
 
 
 def measure(options, source, path, isa, threads):
-    times = {"f32": [], "int8": [], "ort": []}
-    with OrtWorker(path, threads) as worker:
+    times = {"floats": [], "int8": [], "ort": []}
+    with OrtWorker(path, threads) if options.target == "cpu" else contextlib.nullcontext() as worker:
         for _ in range(options.bursts):
-            times["f32"].append(burst(options, source, isa, threads))
+            times["floats"].append(burst(options, source, isa, threads))
             times["int8"].append(burst(options, path, isa, threads))
-            bursts = worker.burst(0.5)["cpu_times_ms" if options.processor_time else "times_ms"]
-            times["ort"].append(statistics.median(bursts))
-    return {side: statistics.median(values) for side, values in times.items()}
+            if worker is not None:
+                bursts = worker.burst(0.5)["cpu_times_ms" if options.processor_time else "times_ms"]
+                times["ort"].append(statistics.median(bursts))
+    return {side: statistics.median(values) for side, values in times.items() if values}
+
+
+def shown(t):
+    ort = [f"{t['ort']:8.3f}", f"{t['ort'] / t['int8']:5.2f}"] if "ort" in t else ["       -", "    -"]
+    return f"{t['floats']:8.3f} | {t['int8']:8.3f} | {ort[0]} | {t['floats'] / t['int8']:5.2f} | {ort[1]}"
 
 
 def main():
@@ -91,32 +107,44 @@ def main():
     parser.add_argument("--heddle", default="build/release/heddle")
     parser.add_argument("--models", nargs="+", default=["resnet50", "mobilenet-v2", "bert-base"])
     parser.add_argument("--forms", nargs="+", default=["qdq", "qop", "dynamic"])
+    parser.add_argument("--target", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--isa", nargs="+", default=["avx512", "avx2"])
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--bursts", type=int, default=3)
     parser.add_argument("--processor-time", action="store_true", help="on a CPU that does other work: with --threads 1")
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path("build/bench/quantized"))
     parser.add_argument("--verify", action="store_true")
+    parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("build/bench/quantized_models.json"))
     options = parser.parse_args()
+    if options.target == "cuda":
+        options.isa, options.threads = ["cuda"], [0]
+    if options.prepare:
+        for name in options.models:
+            source, forms = model_files(options, name)
+            for path in [source, *forms.values()]:
+                heddle(options, "compile", path, "", "-o", os.devnull)
+        return
     rows = []
-    print(f"{'model':28} | isa    | threads | f32 ms | int8 ms | ORT ms | f32 / int8 | ORT / int8")
+    print(f"{'model':28} | isa    | threads | floats ms | int8 ms | ORT ms | floats / int8 | ORT / int8")
     for name in options.models:
         source, forms = model_files(options, name)
+        name = pathlib.Path(name).stem
         for form, path in forms.items():
             for isa in options.isa:
                 failed = options.verify and heddle(options, "verify", path, isa).returncode != 0
                 for threads in options.threads:
                     t = measure(options, source, path, isa, threads)
                     rows.append({"model": name, "form": form, "isa": isa, "threads": threads, **t, "failed": failed})
-                    print(f"{name + ' ' + form:28} | {isa:6} | {threads} | {t['f32']:8.3f} | {t['int8']:8.3f} | {t['ort']:8.3f} | "
-                          f"{t['f32'] / t['int8']:5.2f} | {t['ort'] / t['int8']:5.2f}{' FAILED' if failed else ''}", flush=True)
+                    print(f"{name + ' ' + form:28} | {isa:6} | {threads} | {shown(t)}{' FAILED' if failed else ''}", flush=True)
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(json.dumps({"date": datetime.date.today().isoformat(), "rows": rows}, indent=1))
     for isa in options.isa:
         some = [row for row in rows if row["isa"] == isa]
-        print(f"{isa}: f32 / int8 {geometric_mean([row['f32'] / row['int8'] for row in some]):.2f}, "
-              f"ONNX Runtime / int8 {geometric_mean([row['ort'] / row['int8'] for row in some]):.2f}")
+        print(f"{isa}: floats / int8 {geometric_mean([row['floats'] / row['int8'] for row in some]):.2f}")
+        if options.target == "cpu":
+            print(f"{isa}: ONNX Runtime / int8 {geometric_mean([row['ort'] / row['int8'] for row in some]):.2f}")
     sys.exit(any(row["failed"] for row in rows))
 
 

@@ -346,12 +346,27 @@ void add_kernel_conv(CLI::App& kernel, Arguments& arguments, Command& chosen) {
   both->callback([&chosen] { chosen = kernel_conv_command; });
 }
 
+void add_kernel_packed(CLI::App& kernel, Arguments& arguments, Command& chosen) {
+  PackedArguments& a = arguments.packed;
+  const CLI::Range size(1, std::numeric_limits<int32_t>::max());
+  CLI::App* packed = kernel.add_subcommand("packed", "A product with constant weights of few bits");
+  packed->add_option("--m", a.m, "Rows of the matrix and of the result")->required()->check(size);
+  packed->add_option("--n", a.n, "Columns of the result")->required()->check(size);
+  packed->add_option("--k", a.k, "Columns of the matrix")->required()->check(size);
+  packed->add_option("--bits", a.bits, "Of a weight")->check(CLI::IsMember({2, 4, 8}))->capture_default_str();
+  packed->add_option("--block", a.block, "Neighbours along k with a common scale")->check(size)->capture_default_str();
+  packed->add_flag("--zeros", a.zeros, "Each block has its own zero point");
+  add_kernel_options(*packed, a.type, arguments, {"f16", "bf16", "f32"});
+  packed->callback([&chosen] { chosen = kernel_packed_command; });
+}
+
 void add_kernel_command(CLI::App& app, Arguments& a, Command& chosen) {
   CLI::App* kernel =
       app.add_subcommand("kernel", "One operator on a device (experimental): candidates, times, verification");
   kernel->require_subcommand(0, 1);
   add_kernel_attention(*kernel, a, chosen);
   add_kernel_conv(*kernel, a, chosen);
+  add_kernel_packed(*kernel, a, chosen);
   CLI::App* gemm = kernel->add_subcommand("gemm", "D = epilogue(A B)");
   KernelArguments& k = a.kernel;
   CLI::Option* m = gemm->add_option("--m", k.m, "Rows of A and D");

@@ -43,6 +43,13 @@ struct ConvArguments {
   std::string type = "f16";
 };
 
+// The options of `heddle kernel packed`, which also accepts some options of KernelArguments.
+struct PackedArguments {
+  int64_t m = 0, n = 0, k = 0, bits = 4, block = 32;
+  bool zeros = false;
+  std::string type = "f16";
+};
+
 // The options of `heddle profile` and its commands for stored profiles.
 struct ProfileArguments {
   std::vector<std::string> files;  // of show, diff and merge
@@ -89,6 +96,7 @@ struct Arguments {
   KernelArguments kernel;
   AttentionArguments attention;
   ConvArguments conv;
+  PackedArguments packed;
   ProfileArguments profile;
 };
 
@@ -108,6 +116,7 @@ int cache_command(const Arguments& arguments);
 int kernel_command(const Arguments& arguments);
 int kernel_attention_command(const Arguments& arguments);
 int kernel_conv_command(const Arguments& arguments);  // `kernel b2b`, too
+int kernel_packed_command(const Arguments& arguments);
 int profile_command(const Arguments& arguments);
 int profile_program_command(const Arguments& arguments);
 int profile_show_command(const Arguments& arguments);

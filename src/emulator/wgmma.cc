@@ -139,7 +139,10 @@ void execute(Scheduler& s, Block& block, const Product& product, Place place) {
   b.resize(depth * n);
   sums.resize(16 * n);
   const Reader reader{s, block, call, place};
-  read_operand(reader, call.b, call.mn_b, 0, n, b.data());
+  // Beside unsigned bytes, B has signed ones.
+  WgmmaCall second = call;
+  if (call.type == emulated::Element::kUint8) second.type = emulated::Element::kInt8;
+  read_operand(Reader{s, block, second, place}, call.b, call.mn_b, 0, n, b.data());
   for (uint32_t warp = 0; warp < 4; ++warp) {
     if (call.words != nullptr) {
       read_words(call.type, product.words.data() + warp * 32, a.data());

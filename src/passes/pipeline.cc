@@ -31,6 +31,7 @@
 #include "passes/precision.h"
 #include "passes/quantized/integer_products.h"
 #include "passes/quantized/quantized_weights.h"
+#include "passes/quantized/widen_weights.h"
 #include "passes/rewrite/keep_roundings.h"
 #include "passes/simplify/canonicalize.h"
 #include "passes/simplify/centre_means.h"
@@ -201,6 +202,13 @@ bool has_groups_on_gpu(const ir::Graph& graph, const PassContext& context) {
   return context.group && has_dot_on_tensor_cores(graph, context);
 }
 
+bool has_packed_weights_on_gpu(const ir::Graph& graph, const PassContext& context) {
+  return has_groups_on_gpu(graph, context) && has<ir::Op::kDequantize>(graph, context);
+}
+
+constexpr Pass kWidenWeights{"widen_weights", "weights of few bits that products read as floats (GPU)", widen_weights,
+                             has_packed_weights_on_gpu};
+
 constexpr Pass kRecomputeBoundaries{"recompute_boundaries",
                                     "values that a kernel computes again from what it reads (GPU)",
                                     recompute_boundaries, has_groups_on_gpu};
@@ -262,6 +270,7 @@ constexpr Pass kPipeline[] = {
     kConstantMasks,  // what folding has left
     kCloneMasks,
     kUnshare,
+    kWidenWeights,
     kRecomputeBoundaries,  // the groups are those of the plan
     kNarrowBoundaries,
     kKeepRoundings,

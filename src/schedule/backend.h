@@ -54,8 +54,8 @@ class Backend {
   virtual double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                                const Target& target) const = 0;
 
-  // True if a contraction group should read its packed weights itself, as `packed` does. If false, a separate kernel
-  // first widens them, and the group is `widened`. Sets `*reason`.
+  // True if a contraction group should read its packed weights itself, as `packed` does. If false, it reads them as
+  // floats, and the group is `widened`. Sets `*reason`.
   virtual bool pays_to_read_packed(const ir::Graph& graph, const ir::Group& packed, const ir::Group& widened,
                                    const Target& target, std::string* reason) const = 0;
 

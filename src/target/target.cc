@@ -194,8 +194,8 @@ bool Target::multiplies_bytes() const {
   return of_kind(kind, cpu.avx512_vnni, cuda.has_tensor_cores());
 }
 
-bool Target::multiplies_unsigned() const {
-  return of_kind(kind, true, false);
+bool Target::multiplies_signed() const {
+  return of_kind(kind, false, true);
 }
 
 bool Target::multiplies_shorts() const {

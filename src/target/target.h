@@ -124,10 +124,10 @@ struct Target {
   // Features as in CudaTarget. Other kinds of targets have neither feature.
   bool has_tensor_cores() const { return kind == TargetKind::kCuda && cuda.has_tensor_cores(); }
   bool has_wgmma() const { return kind == TargetKind::kCuda && cuda.has_wgmma(); }
-  // True if kernels multiply bytes fast, with sums in 32 bits: unsigned by signed bytes if multiplies_unsigned(), else
-  // signed ones.
+  // True if kernels multiply bytes fast, with sums in 32 bits: unsigned by signed bytes, and signed by signed ones only
+  // if multiplies_signed().
   bool multiplies_bytes() const;
-  bool multiplies_unsigned() const;
+  bool multiplies_signed() const;
   // True if kernels multiply 16-bit integers with sums in 32 bits, and convolve these and bytes.
   bool multiplies_shorts() const;
   // The rate at which kernels move data, counting reads and writes: for one thread of a CPU, or for a whole GPU.

@@ -109,6 +109,12 @@ class Cuda(unittest.TestCase):
             self.assertGreater(report["error"], 0, options)
             self.assertLess(report["error"], 1, options)
 
+    def test_products_with_packed_weights(self):
+        for options in ["--m 3 --n 65 --k 130", "--m 17 --n 40 --k 96 --bits 8 --block 16 --zeros --type bf16", "--m 2 --n 33 --k 251 --bits 2 --type f32"]:
+            report = json.loads(self.done("kernel", "packed", *options.split(), "--candidates", "2", "--verify", "--json"))
+            self.assertGreater(report["error"], 0, options)
+            self.assertLess(report["error"], 1, options)
+
     def test_plans_hold_for_the_gpu_that_they_were_made_for(self):
         self.done("compile", "m.onnx", "--target", "cuda", "-o", "m.plan")
         outputs = lambda *arguments: json.loads(self.done("run", *arguments, "--seed", "2", "--json"))["outputs"]

@@ -149,25 +149,60 @@ constexpr int64_t fragment_matrix_words(int64_t n, int64_t k, int64_t bits) {
   return (n + kFragmentRows - 1) / kFragmentRows * ((k + kFragmentDepth - 1) / kFragmentDepth) * 32 * bits;
 }
 
-// Packs a matrix [n][k]. `from` is in the layout of the op `dequantize` (packed_shift()). The padding is 0.
-inline void pack_fragments(uint32_t* to, const uint32_t* from, int64_t n, int64_t k, int bits) {
-  const int64_t per_word = packed_per_word(bits), pitch = (k + per_word - 1) / per_word;
-  const int words = fragment_words(bits), load = fragment_load(bits), pairs = fragment_pairs(bits);
-  const uint32_t mask = (uint32_t{1} << bits) - 1;
-  for (int64_t row = 0; row < n; row += kFragmentRows) {
-    for (int64_t first = 0; first < k; first += kFragmentDepth, to += 32 * words) {
-      for (int lane = 0; lane < 32; ++lane) {
-        for (int word = 0; word < words; ++word) {
-          uint32_t packed = 0;
-          for (int i = 0; i < 2 * pairs; ++i) {
-            const int pair = word * pairs + i % pairs;
-            const int64_t r = row + lane / 4 + pair % 2 * 8;
-            const int64_t at = first + lane % 4 * 16 + pair / 4 * 4 + pair / 2 % 2 * 2 + i / pairs;
-            if (r >= n || at >= k) continue;
-            const uint32_t q = from[r * pitch + at / per_word] >> packed_shift(at % per_word, bits) & mask;
-            packed |= q << (i % pairs * bits + i / pairs * 16);
-          }
-          to[word / load * 32 * load + lane * load + word % load] = packed;
+// The two words of a lane that hold the integers of one word of a row, `upper`, and of the row 8 below it, `lower`.
+template <int kBits>
+inline void fragment_pair(uint32_t upper, uint32_t lower, uint32_t& first, uint32_t& second) {
+  if constexpr (kBits == 8) {
+    const auto joined = [](uint32_t a, uint32_t b) {
+      return (a & 0xff) | (b & 0xff) << 8 | (a & 0xff00) << 8 | (b & 0xff00) << 16;
+    };
+    first = joined(upper, lower), second = joined(upper >> 16, lower >> 16);
+  } else if constexpr (kBits == 4) {
+    const auto joined = [](uint32_t a, uint32_t b) {
+      const uint32_t pairs = (a & 0x0f0f0f0f) | (b & 0x0f0f0f0f) << 4;
+      return (pairs & 0xff0000ff) | (pairs >> 8 & 0xff00) | (pairs << 8 & 0xff0000);
+    };
+    first = joined(upper, lower), second = joined(upper >> 4, lower >> 4);
+  } else {
+    static_assert(kBits == 2);
+    const auto joined = [](uint32_t a, uint32_t b) {
+      const uint32_t pairs = (a & 0x03030303) | (b & 0x03030303) << 2;
+      return (pairs & 0xf) | (pairs >> 12 & 0xf0) | (pairs << 8 & 0xf0000) | (pairs >> 4 & 0xf00000);
+    };
+    first = joined(upper, lower) | joined(upper >> 2, lower >> 2) << 8;
+    second = joined(upper >> 4, lower >> 4) | joined(upper >> 6, lower >> 6) << 8;
+  }
+}
+
+// Packs the blocks of 16 rows from `begin` to `end` of a matrix [n][k] into `to`, which is the whole packed matrix.
+// `from` is in the layout of the op `dequantize` (packed_shift()). The padding is 0.
+template <int kBits>
+void pack_fragments(uint32_t* to, const uint32_t* from, int64_t n, int64_t k, int64_t begin, int64_t end) {
+  constexpr int kPerWord = static_cast<int>(packed_per_word(kBits)), kWords = kFragmentDepth / kPerWord;
+  constexpr int kOfLane = kBits / 2, kLoad = fragment_load(kBits);
+  const int64_t pitch = (k + kPerWord - 1) / kPerWord, steps = (k + kFragmentDepth - 1) / kFragmentDepth;
+  to += begin * steps * 32 * kBits;
+  for (int64_t block = begin; block < end; ++block) {
+    for (int64_t step = 0; step < steps; ++step, to += 32 * kBits) {
+      uint32_t rows[kFragmentRows][kWords];
+      const int64_t first = step * kWords, present = pitch - first < kWords ? pitch - first : kWords;
+      for (int r = 0; r < kFragmentRows; ++r) {
+        const int64_t row = block * kFragmentRows + r;
+        const bool is_whole = row < n && present == kWords;
+        for (int i = 0; i < kWords; ++i) {
+          rows[r][i] = is_whole || (row < n && i < present) ? from[row * pitch + first + i] : 0;
+        }
+      }
+      if (const int64_t last = k - step * kFragmentDepth; last < kFragmentDepth && last % kPerWord != 0) {
+        uint32_t inside = 0;
+        for (int64_t i = 0; i < last % kPerWord; ++i) inside |= ((uint32_t{1} << kBits) - 1) << packed_shift(i, kBits);
+        for (auto& row : rows) row[last / kPerWord] &= inside;
+      }
+      for (int g = 0; g < 8; ++g) {
+        for (int i = 0; i < kWords; ++i) {
+          const int lane = 4 * g + i / kOfLane, word = 2 * (i % kOfLane);
+          uint32_t* const out = to + word / kLoad * 32 * kLoad + lane * kLoad + word % kLoad;
+          fragment_pair<kBits>(rows[g][i], rows[g + 8][i], out[0], out[1]);
         }
       }
     }

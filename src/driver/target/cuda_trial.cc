@@ -91,9 +91,10 @@ uint64_t CudaTrial::scratch(int64_t bytes) {
   return scratch_.back()->address();
 }
 
-uint64_t CudaTrial::upload(const Tensor& tensor, std::pair<uint32_t, std::vector<int64_t>> key) {
-  std::unique_ptr<runtime::CudaBuffer>& buffer = constants_[std::move(key)];
+uint64_t CudaTrial::upload(const Tensor& constant, const schedule::Packing& packing, uint32_t value) {
+  std::unique_ptr<runtime::CudaBuffer>& buffer = constants_[{value, packing.kind, packing.params}];
   if (buffer == nullptr) {
+    const Tensor tensor = schedule::pack_constant(constant, packing);
     buffer = std::make_unique<runtime::CudaBuffer>(*context_, tensor.bytes());
     buffer->write(tensor.data(), tensor.bytes());
   }
@@ -102,13 +103,8 @@ uint64_t CudaTrial::upload(const Tensor& tensor, std::pair<uint32_t, std::vector
 
 uint64_t CudaTrial::address_of(const schedule::Operand& operand, uint32_t value, const tune::GraphValues& graph) {
   const Tensor* constant = graph.constant_of(value);
-  if (!operand.packing.kind.empty()) {
-    HEDDLE_CHECK(constant != nullptr);
-    std::vector<int64_t> key = operand.packing.params;
-    key.push_back(static_cast<int64_t>(std::hash<std::string>()(operand.packing.kind)));
-    return upload(schedule::pack_constant(*constant, operand.packing), {value, std::move(key)});
-  }
-  if (constant != nullptr) return upload(*constant, {value, {}});
+  HEDDLE_CHECK(constant != nullptr || operand.packing.kind.empty());
+  if (constant != nullptr) return upload(*constant, operand.packing, value);
   Buffer& buffer = buffers_[value];
   const bool is_result = operand.role == schedule::Operand::Role::kOutput;
   if (buffer.memory == nullptr) {

@@ -3,7 +3,7 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <utility>
+#include <tuple>
 #include <vector>
 
 #include "runtime/cuda/launch.h"
@@ -40,12 +40,13 @@ class CudaTrial : public tune::GroupTrial {
 
   void place(const schedule::ScheduledGroup& group, const tune::GraphValues& graph, Candidate& candidate);
   uint64_t address_of(const schedule::Operand& operand, uint32_t value, const tune::GraphValues& graph);
-  uint64_t upload(const Tensor& tensor, std::pair<uint32_t, std::vector<int64_t>> key);
+  uint64_t upload(const Tensor& constant, const schedule::Packing& packing, uint32_t value);
   uint64_t scratch(int64_t bytes);
 
   std::shared_ptr<const runtime::CudaContext> context_;
   std::map<uint32_t, Buffer> buffers_;  // by value
-  std::map<std::pair<uint32_t, std::vector<int64_t>>, std::unique_ptr<runtime::CudaBuffer>> constants_;
+  // By value and packing.
+  std::map<std::tuple<uint32_t, std::string, std::vector<int64_t>>, std::unique_ptr<runtime::CudaBuffer>> constants_;
   std::vector<std::unique_ptr<runtime::CudaBuffer>> scratch_;
   std::vector<std::unique_ptr<Candidate>> candidates_;
   std::map<uint32_t, std::vector<double>> expected_;  // results of the first candidate that was checked

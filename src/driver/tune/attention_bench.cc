@@ -240,7 +240,7 @@ double AttentionProblem::pairs() const {
 
 GroupProblem attention_problem(const AttentionProblem& problem) {
   require_sizes(problem);
-  GroupProblem group = group_problem(AttentionText(problem).text(), ir::GroupKind::kAttention);
+  GroupProblem group = group_problem(ir::parse(AttentionText(problem).text()), ir::GroupKind::kAttention);
   group.operations = problem.operations();
   group.error = [problem](const GroupProblem& whole, const tune::GroupTrial& trial) {
     return error_of(problem, whole, trial);

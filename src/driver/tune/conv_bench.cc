@@ -210,7 +210,7 @@ double ConvProblem::operations() const {
 GroupProblem conv_problem(const ConvProblem& problem, const Target& target) {
   const std::string text = ConvText(problem).text();
   GroupProblem group =
-      problem.out > 0 ? group_problem(text, ir::GroupKind::kBackToBack) : compiled_problem(text, target);
+      problem.out > 0 ? group_problem(ir::parse(text), ir::GroupKind::kBackToBack) : compiled_problem(text, target);
   group.operations = problem.operations();
   group.error = [problem, given = std::make_shared<ir::Graph>(ir::parse(text))](const GroupProblem& compiled,
                                                                                 const tune::GroupTrial& trial) {

@@ -139,8 +139,8 @@ ir::ValueId GroupProblem::memory_of(ir::ValueId value) const {
   return value;
 }
 
-GroupProblem group_problem(const std::string& text, ir::GroupKind kind) {
-  GroupProblem whole{ir::parse(text), {}, {}, 0, {}};
+GroupProblem group_problem(ir::Graph graph, ir::GroupKind kind) {
+  GroupProblem whole{std::move(graph), {}, {}, 0, {}};
   ir::Group group{kind, {}, 0, {}, {}};
   for (ir::NodeId id = 0; id < whole.graph.nodes().size(); ++id) {
     const ir::Node& node = whole.graph.node(id);

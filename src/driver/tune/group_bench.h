@@ -29,8 +29,8 @@ struct GroupProblem {
   ir::ValueId memory_of(ir::ValueId value) const;
 };
 
-// Parses the IR in `text` and makes its whole graph one group of kind `kind`.
-GroupProblem group_problem(const std::string& text, ir::GroupKind kind);
+// Makes the whole graph one group of kind `kind`.
+GroupProblem group_problem(ir::Graph graph, ir::GroupKind kind);
 // Parses the IR in `text`, runs all passes and groups the graph as in a model. Throws kUnsupportedOperator if there is
 // no kernel for a group.
 GroupProblem compiled_problem(const std::string& text, const Target& target);

@@ -1,9 +1,12 @@
 #include "ir/reference/scalar.h"
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
 #include "base/check.h"
+#include "base/clones.h"
 
 namespace heddle::ir {
 namespace {
@@ -35,7 +38,54 @@ int64_t narrow(DType type, int64_t value) {
   return negative ? static_cast<int64_t>(low) - (int64_t{1} << bits) : static_cast<int64_t>(low);
 }
 
+// The greatest number below `limit` among the elements without their sign.
+HEDDLE_CLONES uint16_t greatest_below(const uint16_t* bits, int64_t count, uint16_t limit) {
+  uint16_t most = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const auto value = static_cast<uint16_t>(bits[i] & 0x7fff);
+    most = std::max(most, value < limit ? value : uint16_t{0});
+  }
+  return most;
+}
+HEDDLE_CLONES uint32_t greatest_below(const uint32_t* bits, int64_t count, uint32_t limit) {
+  uint32_t most = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t value = bits[i] & 0x7fffffff;
+    most = std::max(most, value < limit ? value : 0);
+  }
+  return most;
+}
+HEDDLE_CLONES uint8_t greatest(const uint8_t* bytes, int64_t count) {
+  uint8_t most = 0;
+  for (int64_t i = 0; i < count; ++i) most = std::max(most, bytes[i]);
+  return most;
+}
+
 }  // namespace
+
+// Magnitudes of floats have the order of their bits.
+double largest_magnitude(const Tensor& tensor) {
+  const auto* narrow = static_cast<const uint16_t*>(tensor.data());
+  const int64_t count = tensor.size();
+  switch (tensor.dtype()) {
+    case DType::kF16:
+      return decode_float(DType::kF16, greatest_below(narrow, count, 0x7c00));
+    case DType::kBF16:
+      return decode_float(DType::kBF16, greatest_below(narrow, count, 0x7f80));
+    case DType::kF32:
+      return std::bit_cast<float>(greatest_below(static_cast<const uint32_t*>(tensor.data()), count, 0x7f800000));
+    case DType::kU8:
+      return greatest(static_cast<const uint8_t*>(tensor.data()), count);
+    default:
+      break;
+  }
+  double most = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const double value = std::fabs(real_at(tensor, i));
+    if (std::isfinite(value)) most = std::max(most, value);
+  }
+  return most;
+}
 
 double real_at(const Tensor& tensor, int64_t index) {
   switch (tensor.dtype()) {

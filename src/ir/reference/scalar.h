@@ -11,6 +11,8 @@ namespace heddle::ir {
 // double. integer_at() converts floats to integers, and reinterprets the bits of a u64 element as int64.
 double real_at(const Tensor& tensor, int64_t index);
 int64_t integer_at(const Tensor& tensor, int64_t index);
+// The largest magnitude of the finite elements of a dense tensor of numbers; 0 if there are none.
+double largest_magnitude(const Tensor& tensor);
 // Set the element at a linear index. Floats are rounded to the tensor's type; integers wrap around.
 void set_real(Tensor& tensor, int64_t index, double value);
 void set_integer(Tensor& tensor, int64_t index, int64_t value);

@@ -155,18 +155,20 @@ bool serves(Emitter& e, const std::vector<ValueId>& in, const Node& node, const 
   const DType type = e.dtype(in[0]);
   const bool halves = type == DType::kF16 || type == DType::kBF16;
   const bool tf32 = type == DType::kF32 && attrs.has("tf32") && attrs.integer("tf32") != 0;
-  if (!(halves || tf32) || e.dtype(in[1]) != type || attrs.text("layout") != "nhwc") return false;
+  const bool same = e.dtype(in[1]) == type, halves_or_tf32 = same && (halves || tf32);
+  const bool bytes = (type == DType::kU8 || type == DType::kI8) && e.dtype(in[1]) == DType::kI8;
+  if (!(halves_or_tf32 || bytes) || attrs.text("layout") != "nhwc") return false;
   if (attrs.integer("groups") != 1 || !may_widen(e, in[1], in[0])) return false;
   const Ints& holes = attrs.ints("lhs_dilations");
   if (std::any_of(holes.begin(), holes.end(), [](int64_t d) { return d != 1; })) return false;
   const Ints& low = attrs.ints("low");
   if (std::any_of(low.begin(), low.end(), [](int64_t l) { return l < 0; })) return false;
   const Shape& x = e.shape(in[0]);
-  const auto bytes = static_cast<int64_t>(size_of(type));
+  const auto element = static_cast<int64_t>(size_of(type));
   const Shape& w = e.shape(in[1]);
   // Products read lines of any length.
   const bool is_product = element_count(w) == w[0] * w[1] && element_count(y) * x.back() == element_count(x) * y.back();
-  return x.back() >= kFewest && x.back() * bytes % kPieceBytes != 0 && !is_product && element_count(y) > 0 &&
+  return x.back() >= kFewest && x.back() * element % kPieceBytes != 0 && !is_product && element_count(y) > 0 &&
          element_count(x) > 0 && element_count(w) > 0;
 }
 

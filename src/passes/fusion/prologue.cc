@@ -92,7 +92,7 @@ std::vector<NodeId> packed_weights(const FusionContext& c, ir::ValueId operand, 
   }
 }
 
-// True if the product should read the packed weights itself; false if another kernel should widen them.
+// True if the product should read the packed weights itself; false if it should read them as floats.
 bool pays_to_read_packed(const FusionContext& c, std::vector<NodeId> chain, NodeId anchor, std::string* reason) {
   if (!c.options.pays_to_read_packed) return true;
   const auto group_with = [&](const std::vector<NodeId>& more) {
@@ -114,7 +114,7 @@ bool fuse_packed_weights(FusionContext& c, ir::ValueId operand, NodeId anchor) {
   std::string reason;
   if (!pays_to_read_packed(c, chain, anchor, &reason)) {
     c.decide(false, "prologue", chain.back(), anchor,
-             fmt::format("a separate kernel widens weights of few bits: {}", reason));
+             fmt::format("weights of few bits are widened before: {}", reason));
     return false;
   }
   for (const NodeId id : chain) {

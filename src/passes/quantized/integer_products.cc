@@ -108,10 +108,11 @@ class IntegerProduct {
       if (!is_per_result(side, side.operand.scale)) return "a scale changes along the sum";
       if (integers && side.operand.scale) return "its result is i32";
     }
-    if (is_conv() && !target_.multiplies_shorts()) return "the target has no convolutions of integers";
     // Filters are packed ahead.
     if (is_conv() && (!sides_[1].constant || node_.attrs.has("filters"))) return "its filters are not constant";
-    if (!by_bytes() && !target_.multiplies_shorts()) return "a zero point changes along the sum";
+    if (!by_bytes() && !target_.multiplies_shorts()) {
+      return is_conv() ? "its form needs integers of 16 bits" : "a zero point changes along the sum";
+    }
     return "";
   }
 
@@ -186,7 +187,7 @@ class IntegerProduct {
   }
 
   ValueId of_bytes() {
-    sides_[0].operand = as_type(sides_[0].operand, target_.multiplies_unsigned() ? DType::kU8 : DType::kI8);
+    if (!target_.multiplies_signed()) sides_[0].operand = as_type(sides_[0].operand, DType::kU8);
     sides_[1].operand = as_type(sides_[1].operand, DType::kI8);
     const std::optional<QuantParameter>& zero = sides_[0].operand.zero;
     Attrs attrs;

@@ -15,4 +15,12 @@ void add_product(QuantisedProducts& products, QuantisedProduct product) {
   }
 }
 
+void read_as_floats(QuantisedProducts& products, const std::string& what) {
+  for (QuantisedProduct& p : products) {
+    if (p.what == what && p.form == QuantisedProduct::Form::kPacked) {
+      p = {.what = what, .reason = "products of so many rows are faster with widened weights"};
+    }
+  }
+}
+
 }  // namespace heddle::passes

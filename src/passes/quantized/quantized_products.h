@@ -24,5 +24,7 @@ using QuantisedProducts = std::vector<QuantisedProduct>;
 
 // Adds a product. It takes the place of one of the same name that an earlier pass left in floats.
 void add_product(QuantisedProducts& products, QuantisedProduct product);
+// Notes that a product with packed weights reads them as floats after all.
+void read_as_floats(QuantisedProducts& products, const std::string& what);
 
 }  // namespace heddle::passes

@@ -2,18 +2,23 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "base/divide.h"
 #include "ir/builder.h"
 #include "ir/group.h"
+#include "ir/ops/parallel.h"
 #include "ir/packed_words.h"
 #include "ir/reference/eval.h"
 #include "ir/reference/scalar.h"
 #include "ir/rewrite.h"
 #include "passes/contraction/dot_side.h"
+#include "passes/quantized/byte_fields.h"
+#include "passes/quantized/constant_values.h"
 #include "passes/rewrite/digits.h"
 #include "passes/simplify/constant_kernels.h"
 
@@ -22,67 +27,16 @@ namespace {
 
 using ir::Graph;
 
-// The values of subgraphs of constants.
-class Constants {
- public:
-  explicit Constants(const Graph& graph) : graph_(graph) {
-    for (const Node& node : graph.nodes()) {
-      const bool computed =
-          ir::is_elementwise(node.op) || ir::class_of(node.op) == OpClass::kLayout || node.op == Op::kGather;
-      const auto is_known = [&](ValueId v) { return constant_[graph.value(v).producer]; };
-      constant_.push_back(node.op == Op::kConstant ||
-                          (computed && std::all_of(node.inputs.begin(), node.inputs.end(), is_known)));
-    }
-  }
-
-  std::optional<Tensor> value_of(ValueId v) const {
-    if (!constant_[graph_.value(v).producer]) return std::nullopt;
-    std::map<ValueId, Tensor> values;
-    for (std::vector<ValueId> open{v}; !open.empty();) {
-      const ValueId at = open.back();
-      const size_t before = open.size();
-      if (!values.contains(at)) {
-        for (const ValueId input : graph_.producer(at).inputs) {
-          if (!values.contains(input)) open.push_back(input);
-        }
-        if (open.size() > before) continue;
-        std::optional<Tensor> made = evaluated(at, values);
-        if (!made) return std::nullopt;
-        values.emplace(at, std::move(*made));
-      }
-      open.pop_back();
-    }
-    return std::move(values.at(v));
-  }
-
- private:
-  std::optional<Tensor> evaluated(ValueId v, const std::map<ValueId, Tensor>& values) const {
-    constexpr int64_t kMostSlowElements = 1 << 20;
-    if (const Tensor* constant = graph_.constant_of(v)) return *constant;
-    const Node& node = graph_.producer(v);
-    std::vector<Tensor> operands;
-    for (const ValueId input : node.inputs) operands.push_back(values.at(input));
-    if (std::optional<Tensor> fast = evaluate_dense(node, operands)) return fast;
-    if (element_count(graph_.shape(v)) > kMostSlowElements) return std::nullopt;
-    std::vector<ir::Array> arrays;
-    for (const Tensor& operand : operands) arrays.push_back(ir::to_array(operand));
-    std::vector<const ir::Array*> pointers;
-    for (const ir::Array& array : arrays) pointers.push_back(&array);
-    return ir::to_tensor(ir::evaluate_node(graph_, node, pointers, true)[0]);
-  }
-
-  const Graph& graph_;
-  std::vector<bool> constant_;  // by node
-};
-
 // A factor or summand that blocks share: the elements of `source`, as `view` spreads them.
 struct Shared {
   Tensor source;
   DigitView view;
 };
 
+// Weights as rows along the dimension over which a product sums them.
 struct Weights {
-  Tensor integers;  // of one byte each
+  ir::ByteRows rows;
+  int64_t least = 0, most = 0;  // of the integers and 0
   std::optional<Tensor> table;
   std::optional<Shared> zero;
   Shared scale;
@@ -118,14 +72,16 @@ class Matcher {
  public:
   explicit Matcher(const Graph& graph) : graph_(graph), constants_(graph) {}
 
-  // Matches weights: the result of a multiplication by scales, or moved parts of it.
-  std::optional<Weights> match(ValueId v) {
+  // Matches weights that are summed along a dimension: the result of a multiplication by scales, or moved parts of it.
+  std::optional<Weights> match(ValueId v, size_t along) {
+    shape_ = graph_.shape(v), along_ = along;
+    if (shape_.size() != 2) return std::nullopt;
     moved_ = movements(graph_, v);
     const Node& node = graph_.producer(v);
     for (const size_t side : {size_t{0}, size_t{1}}) {
       std::optional<Shared> scale = shared(node.inputs[1 - side]);
       if (!scale || !is_float(graph_.dtype(node.inputs[1 - side]))) continue;
-      Weights weights{{}, std::nullopt, std::nullopt, std::move(*scale)};
+      Weights weights{{}, 0, 0, std::nullopt, std::nullopt, std::move(*scale)};
       if (find_integers(node.inputs[side], weights)) return weights;
     }
     return std::nullopt;
@@ -150,23 +106,36 @@ class Matcher {
   bool set_integers(ValueId v, Weights& weights) {
     v = behind_casts(graph_, v);
     if (!is_int(graph_.dtype(v)) || size_of(graph_.dtype(v)) != 1) return false;
+    std::optional<ir::ByteRows> rows = rows_of_fields(v);
+    if (!rows) rows = rows_of_bytes(v);
+    if (!rows) return false;
+    weights.rows = std::move(*rows);
+    std::tie(weights.least, weights.most) = ir::range_of(weights.rows);
+    return true;
+  }
+
+  // Rows that are taken out of bytes when they are read.
+  std::optional<ir::ByteRows> rows_of_fields(ValueId v) {
+    const bool in_order =
+        along_ == 1 && std::all_of(moved_.begin(), moved_.end(), [](auto* node) { return node->op == Op::kReshape; });
+    const auto fields = in_order ? fields_of_bytes(graph_, v) : std::nullopt;
+    if (!fields || shape_[1] % static_cast<int64_t>(fields->fields.size()) != 0) return std::nullopt;
+    const std::optional<Tensor> bytes = constants_.value_of(fields->source);
+    return bytes ? std::optional(rows_of(*fields, *bytes, shape_[1])) : std::nullopt;
+  }
+
+  std::optional<ir::ByteRows> rows_of_bytes(ValueId v) {
     std::optional<Tensor> integers = constants_.value_of(v);
     for (size_t i = moved_.size(); i-- > 0 && integers;) {
       integers = evaluate_dense(*moved_[i], std::array{std::move(*integers)});
     }
-    if (!integers || integers->shape().size() != 2) return false;
-    weights.integers = std::move(*integers);
-    return true;
+    if (!integers) return std::nullopt;
+    return ir::rows_of(along_ == 1 ? *integers : transposed(*integers, {1, 0}));
   }
 
   static bool fits_table(const Weights& weights) {
-    const auto values = bytes_of(weights.integers);
-    return is_unsigned_int(weights.integers.dtype()) && weights.table->size() <= 16 && !values.empty() &&
-           *std::max_element(values.begin(), values.end()) < weights.table->size();
-  }
-
-  static std::span<const uint8_t> bytes_of(const Tensor& tensor) {
-    return {static_cast<const uint8_t*>(tensor.data()), static_cast<size_t>(tensor.size())};
+    return !weights.rows.is_signed && weights.table->size() <= 16 && weights.rows.count * weights.rows.length > 0 &&
+           weights.most < weights.table->size();
   }
 
   // Matches a moved constant: the constant, and which of its elements `v` consists of after the movements of the
@@ -190,7 +159,9 @@ class Matcher {
   }
 
   const Graph& graph_;
-  Constants constants_;
+  ConstantValues constants_;
+  Shape shape_;
+  size_t along_ = 0;
   std::vector<const Node*> moved_;  // movements of the result of the multiplication, the last one first
 };
 
@@ -198,8 +169,7 @@ class Matcher {
 class Packer {
  public:
   Packer(const Weights& weights, size_t along) : weights_(weights), along_(along) {
-    const Shape& shape = weights.integers.shape();
-    k_ = shape[along], rows_ = shape[1 - along];
+    k_ = weights.rows.length, rows_ = weights.rows.count;
     block_ = weights.scale.view.run(along);
     if (weights.zero) block_ = std::gcd(block_, weights.zero->view.run(along));
     set_range();
@@ -222,7 +192,7 @@ class Packer {
   ValueId emit(ir::Rewriter& r, DType dtype) const {
     ir::Builder b(r.target());
     b.set_origins(r.origins());
-    std::vector<ValueId> operands = {r.constant(words()), r.constant(scales())};
+    std::vector<ValueId> operands = {r.constant(ir::pack_words(weights_.rows, bits_, offset_)), r.constant(scales())};
     int64_t zero = offset_;
     if (weights_.table) {
       operands.push_back(r.constant(table()));
@@ -239,16 +209,7 @@ class Packer {
 
   // The least and the greatest integer decide how many bits suffice, and what makes signed ones positive.
   void set_range() {
-    const Tensor& q = weights_.integers;
-    const auto* bytes = static_cast<const uint8_t*>(q.data());
-    int64_t least = 0, most = 0;
-    if (is_signed_int(q.dtype())) {
-      const auto* values = static_cast<const int8_t*>(q.data());
-      const auto [low, high] = std::minmax_element(values, values + q.size());
-      if (q.size() > 0) least = *low, most = *high;
-    } else if (q.size() > 0) {
-      most = *std::max_element(bytes, bytes + q.size());
-    }
+    const int64_t least = weights_.least, most = weights_.most;
     for (const int64_t bits : {2, 4, 8}) {
       const int64_t half = int64_t{1} << (bits - 1);
       offset_ = least < 0 ? half : 0;
@@ -259,32 +220,42 @@ class Packer {
     }
   }
 
-  Tensor words() const {
-    const Tensor rows = along_ == 1 ? weights_.integers : transposed(weights_.integers, {1, 0});
-    return ir::pack_words(rows, bits_, offset_);
-  }
-
-  // One value for each block of each row.
+  // Calls use(block, element) for one element of each block of each row.
   template <typename Use>
-  void for_each_block(const Shared& shared, const Use& use) const {
-    const int64_t blocks = ceil_div(k_, block_);
-    for (int64_t row = 0; row < rows_; ++row) {
-      for (int64_t i = 0; i < blocks; ++i) {
-        Ints index(2);
-        index[along_] = i * block_, index[1 - along_] = row;
-        use(row * blocks + i, shared.view.at(index));
+  void for_each_block(const DigitView& view, const Use& use) const {
+    const int64_t blocks = ceil_div(k_, block_), origin = view.at(Ints(2));
+    std::vector<int64_t> steps(static_cast<size_t>(blocks));
+    for (int64_t i = 0; i < blocks; ++i) steps[static_cast<size_t>(i)] = view.step(along_, i * block_);
+    ir::parallel_for(rows_, blocks, [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t first = origin + view.step(1 - along_, row);
+        for (int64_t i = 0; i < blocks; ++i) use(row * blocks + i, first + steps[static_cast<size_t>(i)]);
       }
-    }
+    });
   }
   Shape blocks_shape() const { return {rows_, ceil_div(k_, block_)}; }
+
+  template <typename T>
+  void copy_blocks(const Shared& shared, Tensor& result) const {
+    const T* from = static_cast<const T*>(shared.source.data());
+    T* to = static_cast<T*>(result.mutable_data());
+    for_each_block(shared.view, [&](int64_t block, int64_t element) { to[block] = from[element]; });
+  }
 
   Tensor scales() const {
     const Tensor& source = weights_.scale.source;
     const DType dtype = source.dtype();
     const bool narrow = dtype == DType::kF16 || dtype == DType::kBF16;
-    Tensor result(narrow ? dtype : DType::kF32, blocks_shape());
-    for_each_block(weights_.scale,
-                   [&](int64_t to, int64_t from) { ir::set_real(result, to, ir::real_at(source, from)); });
+    Tensor result = Tensor::unfilled(narrow ? dtype : DType::kF32, blocks_shape());
+    if (narrow) {
+      copy_blocks<uint16_t>(weights_.scale, result);
+    } else if (dtype == DType::kF32) {
+      copy_blocks<float>(weights_.scale, result);
+    } else {
+      for_each_block(weights_.scale.view, [&](int64_t block, int64_t element) {
+        ir::set_real(result, block, ir::real_at(source, element));
+      });
+    }
     return result;
   }
 
@@ -298,23 +269,34 @@ class Packer {
 
   // Zero points that are all the same integer become an attribute, other integers take a byte each.
   void add_zeros(ir::Rewriter& r, std::vector<ValueId>& operands, int64_t& zero) const {
-    Tensor zeros(DType::kF32, blocks_shape());
-    bool are_bytes = true;
-    for_each_block(*weights_.zero, [&](int64_t to, int64_t from) {
-      const double value = ir::real_at(weights_.zero->source, from) + static_cast<double>(offset_);
-      are_bytes = are_bytes && value >= 0 && value <= 255 && value == std::floor(value);
-      ir::set_real(zeros, to, value);
-    });
-    if (are_bytes && ir::is_splat(zeros)) {
-      zero = static_cast<int64_t>(ir::real_at(zeros, 0));
+    const Tensor& source = weights_.zero->source;
+    const auto zero_at = [&](int64_t element) { return ir::real_at(source, element) + static_cast<double>(offset_); };
+    const auto is_byte = [](double value) { return value >= 0 && value <= 255 && value == std::floor(value); };
+    if (source.size() == 1 && is_byte(zero_at(0))) {
+      zero = static_cast<int64_t>(zero_at(0));
       return;
     }
-    if (!are_bytes) return operands.push_back(r.constant(std::move(zeros)));
-    Tensor bytes(DType::kU8, blocks_shape());
-    for (int64_t i = 0; i < bytes.size(); ++i) {
-      ir::set_integer(bytes, i, static_cast<int64_t>(ir::real_at(zeros, i)));
+    Tensor bytes = Tensor::unfilled(DType::kU8, blocks_shape());
+    auto* to = static_cast<uint8_t*>(bytes.mutable_data());
+    std::atomic<bool> are_bytes = true;
+    for_each_block(weights_.zero->view, [&](int64_t block, int64_t element) {
+      const double value = zero_at(element);
+      if (is_byte(value)) {
+        to[block] = static_cast<uint8_t>(value);
+      } else {
+        are_bytes.store(false, std::memory_order_relaxed);
+      }
+    });
+    if (are_bytes && ir::is_splat(bytes)) {
+      zero = to[0];
+    } else if (are_bytes) {
+      operands.push_back(r.constant(std::move(bytes)));
+    } else {
+      Tensor zeros = Tensor::unfilled(DType::kF32, blocks_shape());
+      for_each_block(weights_.zero->view,
+                     [&](int64_t block, int64_t element) { ir::set_real(zeros, block, zero_at(element)); });
+      operands.push_back(r.constant(std::move(zeros)));
     }
-    operands.push_back(r.constant(std::move(bytes)));
   }
 
   const Weights& weights_;
@@ -365,7 +347,7 @@ ir::Graph quantized_weights(const Graph& graph, const PassContext& context) {
   return ir::Rewriter(graph).run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     const auto found = node.outputs.empty() ? candidates.end() : candidates.find(node.outputs[0]);
     if (found == candidates.end()) return std::nullopt;
-    const std::optional<Weights> weights = matcher.match(node.outputs[0]);
+    const std::optional<Weights> weights = matcher.match(node.outputs[0], found->second.along);
     if (!weights) return std::nullopt;
     const Packer packer(*weights, found->second.along);
     if (context.quantised != nullptr) add_product(*context.quantised, packer.product(found->second.product));

@@ -146,8 +146,10 @@ class ScaledQuotient {
   bool has_sums_ = false;  // of products, in 32 bits
 };
 
-// x / scale in f64, rounded to f32, as a division in f32.
-std::optional<ValueId> narrow_division(DequantizedFinder& finder, ir::Rewriter& r, const Node& cast) {
+// x / scale in f64, rounded to f32: as a division in f32, or as a multiplication by the reciprocal in f64 if the target
+// does not round divisions in f32. Both are exact: a quotient of numbers of 24 bits is further from the middle between
+// two of them than the product errs.
+std::optional<ValueId> narrow_division(DequantizedFinder& finder, ir::Rewriter& r, const Node& cast, bool rounds) {
   const ir::Graph& graph = r.source();
   const Node& div = graph.producer(cast.inputs[0]);
   if (graph.dtype(cast.outputs[0]) != DType::kF32 || div.op != Op::kDiv) return std::nullopt;
@@ -163,15 +165,18 @@ std::optional<ValueId> narrow_division(DequantizedFinder& finder, ir::Rewriter& 
     if (const auto quotient = ScaledQuotient(finder, r, *scale).run(r(x.inputs[0]))) return quotient;
   }
   const Shape& shape = graph.shape(cast.outputs[0]);
-  const ValueId by = b.broadcast(scale->value, shape, scale->is_scalar() ? Ints{} : Ints{scale->dim});
-  return b.div(r(x.inputs[0]), by);
+  const auto spread = [&](ValueId v) { return b.broadcast(v, shape, scale->is_scalar() ? Ints{} : Ints{scale->dim}); };
+  if (rounds) return b.div(r(x.inputs[0]), spread(scale->value));
+  const ValueId one = b.full(DType::kF64, b.shape(scale->value), 1);
+  const ValueId reciprocal = b.div(one, b.cast(scale->value, DType::kF64));
+  return b.cast(b.mul(b.cast(r(x.inputs[0]), DType::kF64), spread(reciprocal)), DType::kF32);
 }
 
 }  // namespace
 
 std::optional<ValueId> requantized(DequantizedFinder& finder, ir::Rewriter& r, const Node& cast, const Target& target) {
   const DType to = r.source().dtype(cast.outputs[0]);
-  if (to == DType::kF32 && target.traits().rounds_divisions) return narrow_division(finder, r, cast);
+  if (to == DType::kF32) return narrow_division(finder, r, cast, target.traits().rounds_divisions);
   if (to != DType::kI8 && to != DType::kU8) return std::nullopt;
   Node moved = cast;
   moved.inputs = r(cast.inputs);

@@ -114,15 +114,18 @@ std::optional<DigitView> DigitView::sliced(const Node& node) const {
 
 int64_t DigitView::at(const ir::Ints& index) const {
   int64_t position = offset_;
-  for (size_t d = 0; d < dims_.size(); ++d) {
-    int64_t rest = index[d];
-    for (size_t i = dims_[d].size(); i-- > 0;) {
-      const Digit& digit = dims_[d][i];
-      position += (i == 0 ? rest : rest % digit.extent) * digit.stride;
-      rest /= digit.extent;
-    }
-  }
+  for (size_t d = 0; d < dims_.size(); ++d) position += step(d, index[d]);
   return position;
+}
+
+int64_t DigitView::step(size_t dim, int64_t index) const {
+  int64_t distance = 0;
+  for (size_t i = dims_[dim].size(); i-- > 0;) {
+    const Digit& digit = dims_[dim][i];
+    distance += (i == 0 ? index : index % digit.extent) * digit.stride;
+    index /= digit.extent;
+  }
+  return distance;
 }
 
 int64_t DigitView::run(size_t dim) const {

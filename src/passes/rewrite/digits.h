@@ -19,6 +19,8 @@ class DigitView {
   const Shape& shape() const { return shape_; }
   // The linear position of the element with these indices.
   int64_t at(const ir::Ints& index) const;
+  // The distance in elements from index 0 to `index` along `dim`; that of an element is the sum over all dimensions.
+  int64_t step(size_t dim, int64_t index) const;
   // The largest n such that blocks of n neighbours along `dim` are one element of the tensor.
   int64_t run(size_t dim) const;
 

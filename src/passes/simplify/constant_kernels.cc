@@ -1,13 +1,13 @@
 #include "passes/simplify/constant_kernels.h"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "base/check.h"
 #include "base/clones.h"
 #include "base/file/file.h"
+#include "base/narrow_float.h"
 #include "ir/ops/parallel.h"
 
 namespace heddle::passes {
@@ -164,41 +164,12 @@ std::optional<Tensor> padded(const Tensor& x, const Tensor& value, const ir::Nod
   return result;
 }
 
-inline uint16_t to_bf16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16, quiet = (bits >> 16) | 0x40;
-  return static_cast<uint16_t>((bits & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
-}
-
-// Rounds to nearest even, without branches, so that many are converted at a time. Normal results drop 13 bits of the
-// mantissa and move the exponent's bias; for subnormal ones adding 0.5 makes the f32 adder round at the right bit.
-inline uint16_t to_f16(float value) {
-  const auto bits = std::bit_cast<uint32_t>(value);
-  const uint32_t sign = (bits >> 16) & 0x8000, magnitude = bits & 0x7fffffff;
-  const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
-  const uint32_t subnormal = std::bit_cast<uint32_t>(shifted) - std::bit_cast<uint32_t>(0.5f);
-  const uint32_t normal = (magnitude + 0xfff + ((magnitude >> 13) & 1) - 0x38000000) >> 13;
-  uint32_t result = magnitude < 0x38800000 ? subnormal : normal;
-  result = magnitude >= 0x477ff000 ? 0x7c00 : result;  // 65520 rounds to infinity
-  result = magnitude > 0x7f800000 ? 0x7e00 : result;
-  return static_cast<uint16_t>(sign | result);
-}
-
 HEDDLE_CLONES void all_to_f16(const float* from, uint16_t* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = to_f16(from[i]);
 }
 
 HEDDLE_CLONES void all_to_bf16(const float* from, uint16_t* to, int64_t count) {
   for (int64_t i = 0; i < count; ++i) to[i] = to_bf16(from[i]);
-}
-
-// Moves the exponent's bias by a multiplication, which also normalises subnormal numbers; infinities and NaN apart.
-float from_f16(uint16_t bits) {
-  const uint32_t sign = static_cast<uint32_t>(bits & 0x8000) << 16;
-  const uint32_t magnitude = static_cast<uint32_t>(bits & 0x7fff) << 13;
-  const float finite = std::bit_cast<float>(magnitude) * 0x1p112f;
-  const uint32_t value = (bits & 0x7c00) == 0x7c00 ? magnitude | 0x7f800000 : std::bit_cast<uint32_t>(finite);
-  return std::bit_cast<float>(sign | value);
 }
 
 template <typename T, typename F>
@@ -428,8 +399,7 @@ std::optional<Tensor> converted(const Tensor& tensor, DType to) {
   const auto plain = [](auto v) { return static_cast<float>(v); };
   switch (from) {
     case DType::kBF16:
-      return map_to_f32<uint16_t>(tensor,
-                                  [](uint16_t v) { return std::bit_cast<float>(static_cast<uint32_t>(v) << 16); });
+      return map_to_f32<uint16_t>(tensor, from_bf16);
     case DType::kF16:
       return map_to_f32<uint16_t>(tensor, from_f16);
     case DType::kI8:

@@ -5,7 +5,10 @@
 #include <cstring>
 
 #include "base/check.h"
+#include "base/clones.h"
 #include "base/divide.h"
+#include "base/narrow_float.h"
+#include "ir/ops/parallel.h"
 #include "ir/reference/scalar.h"
 
 namespace heddle::schedule {
@@ -114,17 +117,56 @@ void pack_words(const Tensor& from, const tile::PanelSource& source, const std::
   }
 }
 
+void pack_fragments(const Tensor& from, int64_t n, int64_t k, int64_t bits, uint32_t* to) {
+  const auto* words = static_cast<const uint32_t*>(from.data());
+  ir::parallel_for(ceil_div(n, tile::kFragmentRows), tile::kFragmentRows * k, [&](int64_t begin, int64_t end) {
+    if (bits == 2) tile::pack_fragments<2>(to, words, n, k, begin, end);
+    if (bits == 4) tile::pack_fragments<4>(to, words, n, k, begin, end);
+    if (bits == 8) tile::pack_fragments<8>(to, words, n, k, begin, end);
+  });
+}
+
+HEDDLE_CLONES void multiply(float* values, int64_t count, float factor) {
+  for (int64_t i = 0; i < count; ++i) values[i] *= factor;
+}
+
+// Elements of a tensor, from `first` on, as f32.
+HEDDLE_CLONES void read_floats(const Tensor& from, int64_t first, int64_t count, float* to) {
+  const auto* bits = static_cast<const uint16_t*>(from.data()) + first;
+  if (from.dtype() == DType::kF16) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from_f16(bits[i]);
+  } else if (from.dtype() == DType::kBF16) {
+    for (int64_t i = 0; i < count; ++i) to[i] = from_bf16(bits[i]);
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<float>(ir::real_at(from, first + i));
+  }
+}
+
+HEDDLE_CLONES void write_narrow(const float* from, DType dtype, int64_t count, uint16_t* to) {
+  if (dtype == DType::kF16) {
+    for (int64_t i = 0; i < count; ++i) to[i] = to_f16(from[i]);
+  } else {
+    for (int64_t i = 0; i < count; ++i) to[i] = to_bf16(from[i]);
+  }
+}
+
 void pack_scales(const Tensor& from, const std::vector<int64_t>& p, void* to) {
   const int64_t n = p[0], blocks = p[1], padded = p[2];
   const auto dtype = static_cast<DType>(p[3]);
+  const float factor = std::ldexp(1.0f, static_cast<int>(p[4]));
   auto* out = static_cast<uint16_t*>(to);
   std::fill_n(out, ceil_div(n, tile::kFragmentRows) * tile::kFragmentRows * padded, uint16_t{0});
-  for (int64_t row = 0; row < n; ++row) {
-    for (int64_t i = 0; i < blocks; ++i) {
-      const double value = std::ldexp(ir::real_at(from, row * blocks + i), static_cast<int>(p[4]));
-      out[tile::fragment_scale_place(row, i, padded)] = static_cast<uint16_t>(encode_float(dtype, value));
+  ir::parallel_for(n, blocks, [&](int64_t begin, int64_t end) {
+    std::vector<float> values(static_cast<size_t>(blocks));
+    std::vector<uint16_t> bits(static_cast<size_t>(blocks));
+    for (int64_t row = begin; row < end; ++row) {
+      read_floats(from, row * blocks, blocks, values.data());
+      multiply(values.data(), blocks, factor);
+      write_narrow(values.data(), dtype, blocks, bits.data());
+      uint16_t* const place = out + tile::fragment_scale_place(row, 0, padded);
+      for (int64_t i = 0; i < blocks; ++i) place[i * tile::kFragmentRows] = bits[static_cast<size_t>(i)];
     }
-  }
+  });
 }
 
 void pack_numbers(const Tensor& from, DType dtype, void* to) {
@@ -238,8 +280,7 @@ void pack_constant(const Tensor& constant, const Packing& packing, void* to) {
   if (packing.kind == "winograd") return pack_winograd(constant, p, static_cast<float*>(to));
   if (packing.kind == "words") return pack_words(constant, source_of(packing), p, to);
   if (packing.kind == "fragments") {
-    return tile::pack_fragments(static_cast<uint32_t*>(to), static_cast<const uint32_t*>(constant.data()), p[0], p[1],
-                                static_cast<int>(p[2]));
+    return pack_fragments(constant, p[0], p[1], p[2], static_cast<uint32_t*>(to));
   }
   if (packing.kind == "fragment_scales") return pack_scales(constant, p, to);
   if (packing.kind == "numbers") return pack_numbers(constant, static_cast<DType>(p[1]), to);

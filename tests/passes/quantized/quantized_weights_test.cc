@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <random>
+#include <ranges>
 
 #include "ir/builder.h"
 #include "tests/passes/pass_test_util.h"
@@ -30,18 +31,19 @@ std::string spread_list(int count, int factor, int modulus) {
   return fmt::format("{}", fmt::join(values, ","));
 }
 
-// Weights [3, 20] in blocks of 8, read as columns, made by `integers` (u8[3,20], "q"), with one zero point a block.
-std::string blocked_weights(const std::string& integers) {
+// Weights [3, 20] in blocks, read as columns, made by `integers` (u8[3,20], "q"), with one zero point a block.
+std::string blocked_weights(const std::string& integers, int block = 8) {
+  const int blocks = (20 + block - 1) / block;
   return fmt::format(R"(graph(%a: f32[2,20]) {{
-    {}
-    %s = constant {{value = f32[3,3]{{1,2,3,4,5,6,7,8,9}}}}
-    %z = constant {{value = u8[3,3]{{0,1,2,3,4,5,6,7,8}}}}
-    %s1 = broadcast(%s) {{shape = [3,3,8], dims = [0,1]}}
-    %s2 = reshape(%s1) {{shape = [3,24]}}
+    {0}
+    %s = constant {{value = f32[3,{1}]{{{3}}}}}
+    %z = constant {{value = u8[3,{1}]{{{4}}}}}
+    %s1 = broadcast(%s) {{shape = [3,{1},{2}], dims = [0,1]}}
+    %s2 = reshape(%s1) {{shape = [3,{5}]}}
     %s3 = slice(%s2) {{starts = [0,0], limits = [3,20], strides = [1,1]}}
     %z0 = cast(%z) {{to = f32}}
-    %z1 = broadcast(%z0) {{shape = [3,3,8], dims = [0,1]}}
-    %z2 = reshape(%z1) {{shape = [3,24]}}
+    %z1 = broadcast(%z0) {{shape = [3,{1},{2}], dims = [0,1]}}
+    %z2 = reshape(%z1) {{shape = [3,{5}]}}
     %z3 = slice(%z2) {{starts = [0,0], limits = [3,20], strides = [1,1]}}
     %f = cast(%q) {{to = f32}}
     %c = sub(%f, %z3)
@@ -50,7 +52,8 @@ std::string blocked_weights(const std::string& integers) {
     %y = dot(%a, %t) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}}
     return "y" = %y
   }})",
-                     integers);
+                     integers, blocks, block, fmt::join(std::views::iota(1, 3 * blocks + 1), ","),
+                     fmt::join(std::views::iota(0, 3 * blocks), ","), blocks * block);
 }
 
 TEST(QuantizedWeights, IntegersOfAnyOriginArePacked) {
@@ -95,6 +98,37 @@ std::string rows_of_blocks(int blocks, const std::string& type = "i8") {
     return "y" = %y
   }})",
                      type, spread_list(80, 7, 8), blocks, spread_list(5 * blocks, 3, 7), blocks, 16 / blocks);
+}
+
+// Numbers in bytes, `bits` each, in the order of `shifts`.
+std::string fields_of_bytes(int bits, const std::vector<int>& shifts) {
+  const auto pitch = static_cast<int>(20 / shifts.size());
+  std::string text = fmt::format("%b = constant {{value = u8[3,{}]{{{}}}}}\n", pitch, spread_list(3 * pitch, 41, 256)),
+              parts;
+  const auto full = [&](const std::string& name, int value) {
+    text += fmt::format(
+        "%{0}0 = constant {{value = u8[]{{{1}}}}}\n%{0} = broadcast(%{0}0) {{shape = [3,{2}], dims = []}}\n", name,
+        value, pitch);
+  };
+  full("mask", (1 << bits) - 1);
+  for (const int shift : shifts) {
+    full(fmt::format("shift{}", shift), shift);
+    text += fmt::format(
+        "%m{0} = shr(%b, %shift{0})\n%n{0} = and(%m{0}, %mask)\n%o{0} = reshape(%n{0}) {{shape = [3,{1},1]}}\n", shift,
+        pitch);
+    parts += fmt::format("{}%o{}", parts.empty() ? "" : ", ", shift);
+  }
+  return text + fmt::format("%both = concat({}) {{dim = 2}}\n%q = reshape(%both) {{shape = [3,20]}}", parts);
+}
+
+TEST(QuantizedWeights, FieldsOfBytesKeepTheirOrder) {
+  for (const auto& [bits, shifts] :
+       {std::pair<int, std::vector<int>>{4, {0, 4}}, {4, {4, 0}}, {2, {0, 2, 4, 6}}, {2, {6, 0, 2, 4}}}) {
+    ir::Graph after;
+    const ir::Node* node = packed_by_pass(blocked_weights(fields_of_bytes(bits, shifts), 16), after);
+    ASSERT_NE(node, nullptr);
+    EXPECT_EQ(node->attrs.integer("bits"), bits);
+  }
 }
 
 TEST(QuantizedWeights, BlocksMayRunAlongEitherDimension) {

@@ -29,6 +29,10 @@ template <>
 struct accumulator<int8_t> {
   using type = int32_t;
 };
+template <>
+struct accumulator<uint8_t> {
+  using type = int32_t;
+};
 template <typename In>
 using accumulator_t = typename accumulator<In>::type;
 

@@ -30,7 +30,8 @@ __device__ inline void fence_operand(uint32_t& x) {
   asm volatile("" : "+r"(x)::"memory");
 }
 
-// Wgmma<In, N>::issue<MnA, MnB>(d, a, b, accumulate) issues the instruction for descriptors a and b. MnA: A is
+// Wgmma<In, N>::issue<MnA, MnB>(d, a, b, accumulate) issues the instruction for descriptors a and b. With uint8_t, A is
+// unsigned and B is signed. MnA: A is
 // contiguous along m instead of k. MnB: B is contiguous along n instead of k. MnA and MnB may be true only for 16-bit
 // types. With accumulate = 0, the instruction overwrites d.
 template <typename In, int N>
@@ -66,7 +67,9 @@ struct Wgmma;
   HEDDLE_WGMMA_K(tf32, "k8.f32.tf32.tf32", float, "+f", ", 1, 1", N, A, B, P)      \
   HEDDLE_WGMMA_K(e4m3, "k32.f32.e4m3.e4m3", float, "+f", ", 1, 1", N, A, B, P)     \
   HEDDLE_WGMMA_K(e5m2, "k32.f32.e5m2.e5m2", float, "+f", ", 1, 1", N, A, B, P)
-#define HEDDLE_WGMMA_I(N, A, B, P) HEDDLE_WGMMA_K(int8_t, "k32.s32.s8.s8", int32_t, "+r", "", N, A, B, P)
+#define HEDDLE_WGMMA_I(N, A, B, P)                                           \
+  HEDDLE_WGMMA_K(int8_t, "k32.s32.s8.s8", int32_t, "+r", "", N, A, B, P)     \
+  HEDDLE_WGMMA_K(uint8_t, "k32.s32.u8.s8", int32_t, "+r", "", N, A, B, P)
 
 HEDDLE_WGMMA_F(16, "%8", "%9", "%10", "%11", "%12")
 HEDDLE_WGMMA_F(32, "%16", "%17", "%18", "%19", "%20")

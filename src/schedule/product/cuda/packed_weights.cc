@@ -17,20 +17,14 @@ namespace {
 // and with the numbers of a table, from being infinite or subnormal in f16.
 int scale_exponent(const Tensor& scales, const Tensor* table) {
   constexpr int kLargest = 7, kMost = 100;
-  const auto most_of = [](const Tensor& values) {
-    double most = 0;
-    for (int64_t i = 0; i < values.size(); ++i) {
-      const double value = std::fabs(ir::real_at(values, i));
-      if (std::isfinite(value)) most = std::max(most, value);
-    }
-    return most;
-  };
-  const double most = most_of(scales) * (table != nullptr ? std::max(1.0, most_of(*table)) : 1.0);
+  const double most =
+      ir::largest_magnitude(scales) * (table != nullptr ? std::max(1.0, ir::largest_magnitude(*table)) : 1.0);
   return most > 0 ? std::clamp(kLargest - 1 - std::ilogb(most), -kMost, kMost) : 0;
 }
 
 // True if zero points are integers that the kernel subtracts exactly.
 bool are_exact_zeros(const Tensor& zeros, int64_t most) {
+  if (zeros.dtype() == DType::kU8) return ir::largest_magnitude(zeros) <= static_cast<double>(most);
   for (int64_t i = 0; i < zeros.size(); ++i) {
     const double zero = ir::real_at(zeros, i);
     if (zero < 0 || zero > static_cast<double>(most) || zero != std::floor(zero)) return false;
@@ -122,22 +116,9 @@ bool pays_to_read_packed(const ir::Graph& graph, const ir::Group& packed, const 
     *reason = "no kernel reads them in packed form";
     return false;
   }
-  // The other way adds a kernel that reads the packed weights and stores the widened ones.
-  double moved = 0;
-  for (const ir::ValueId input : widened.inputs) {
-    const ir::Node& node = graph.producer(input);
-    if (node.op != ir::Op::kDequantize) continue;
-    const auto bytes = [&](ir::ValueId v) {
-      return static_cast<double>(element_count(graph.shape(v))) * static_cast<double>(size_of(graph.dtype(v)));
-    };
-    moved += bytes(input);
-    for (const ir::ValueId part : node.inputs) moved += bytes(part);
-  }
-  const auto& chip = target.cuda.model.chip;
   const double dense = cuda_dot_us(other);
-  const double widening = target.cuda.model.mma.first_load_us + moved / (chip.copy_tbps * 1e6);
-  *reason = fmt::format("{:.1f} us predicted, {:.1f} us if another kernel widens them first", *us, dense + widening);
-  return *us <= dense + widening;
+  *reason = fmt::format("{:.1f} us predicted, {:.1f} us as floats", *us, dense);
+  return *us <= dense;
 }
 
 }  // namespace heddle::schedule

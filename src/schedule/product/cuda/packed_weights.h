@@ -17,8 +17,9 @@ std::optional<size_t> packed_side(const ContractionBuilder& builder);
 bool read_packed_weights(ContractionBuilder& builder, const DotProblem& problem, const Product& product,
                          OperandView& o);
 
-// True if a product should read its weights of few bits in packed form, as the group `packed` does. False if another
-// kernel should first widen them, for the group `widened`. `reason` receives the predicted times.
+// True if a product should read its weights of few bits in packed form, as the group `packed` does. False if it should
+// read them as floats, as the group `widened` does: they are widened when the plan is made (passes/quantized). `reason`
+// receives the predicted times.
 bool pays_to_read_packed(const ir::Graph& graph, const ir::Group& packed, const ir::Group& widened,
                          const Target& target, std::string* reason);
 

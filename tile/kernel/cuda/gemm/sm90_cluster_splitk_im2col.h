@@ -26,7 +26,7 @@ struct ClusterSplitKWindows {
   const ClusterSplitKUnit& unit;
   const ClusterSplitKShared<Config>& shared;
   int32_t x, y, image, channel, filter;  // first window's origin; group's first channel; unit's first filter
-  static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) == 2);
+  static_assert(Config::kAKMajor && Config::kBKMajor && !Config::kSwapped && sizeof(typename Config::In) <= 2);
   static_assert(!Config::kConstantA && !Config::kViews && Config::kClasses == 1);
 
   __device__ ClusterSplitKWindows(const TensorMap& a, const TensorMap& b, const GemmWindowsArgs& of, int32_t filters,

@@ -23,7 +23,7 @@ __device__ inline PipelineState<Config::kStages> gemm_produce_windows(const Tens
   using Traits = GemmTraits<Config>;
   constexpr int kShares = Config::kClusterN, kRows = Config::kTileM / kShares;
   static_assert(!Config::kConstantA);
-  static_assert(Config::kAKMajor && Config::kBKMajor && !kSwapped<Config> && sizeof(typename Config::In) == 2);
+  static_assert(Config::kAKMajor && Config::kBKMajor && !kSwapped<Config> && sizeof(typename Config::In) <= 2);
   PipelineState<Traits::kStages> at;
   bool first_unit = true;
   int32_t begun = 0;  // number of stages whose filters are already requested

@@ -135,6 +135,7 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const CudaTarget
   if (std::string why = reject_gate(c, p); !why.empty()) return why;
   if (c.cluster_m * c.cluster_n > target.sms) return "the device is smaller than the cluster";
   if (p.windows && c.swapped) return "windows are rows of A";
+  if (p.in == DType::kU8 && c.swapped) return "the second operand has signed bytes";
   const bool pieces = store_of(p, c) == GemmStore::kTma && !c.swapped;
   if (c.tile_n % 16 != 0 && !(pieces && size_of(p.in) == 2 && size_of(p.out) == 2)) {
     return "odd multiples of 8 columns are for 16-bit types that TMA stores";

@@ -136,6 +136,7 @@ std::string reject(const ClusterSplitKConfig& c, const WgmmaProblem& p, const Cu
   if (std::string why = reject_copies(p); !why.empty()) return why;
   if (std::string why = reject_partial_sums(p, c.splits); !why.empty()) return why;
   constexpr int64_t kMostGrid = 65535;
+  if (p.in == DType::kU8 && c.swapped) return "the second operand has signed bytes";
   const Sides v = sides_of(p, c.swapped);
   if (c.stages < 1) return "not one stage fits in shared memory";
   if (c.cluster_k > kMostClusterParts || c.cluster_k > target.sms) return "more blocks than a cluster has";

@@ -115,7 +115,8 @@ bool is_by_rows(const ProductTask& task, std::optional<ExprId> residual) {
 std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why) {
   const Product& d = task.product;
   const Epilogue& epilogue = task.epilogue;
-  if (!d.on_tensor_cores() || d.multiply_a != d.multiply_b || d.multiply_a == DType::kU8) {
+  const bool mixed = d.multiply_a == DType::kU8 && d.multiply_b == DType::kI8;
+  if (!d.on_tensor_cores() || (d.multiply_a != d.multiply_b && !mixed) || d.multiply_b == DType::kU8) {
     *why = fmt::format("no wgmma for {} and {}", to_string(d.multiply_a), to_string(d.multiply_b));
     return std::nullopt;
   }
@@ -140,8 +141,8 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
   const Epilogue::Store& store = epilogue.stores.front();
   const auto place = affine_place(epilogue, store.at);
   p.out = task.operands[store.operand].dtype;
-  const bool fits = p.in == DType::kI8 ? p.out == DType::kI32 && epilogue.pool[store.value].kind == Expr::Kind::kLocal
-                                       : p.out == DType::kF32 || p.out == DType::kF16 || p.out == DType::kBF16;
+  const bool fits = is_int(p.in) ? p.out == DType::kI32 && epilogue.pool[store.value].kind == Expr::Kind::kLocal
+                                 : p.out == DType::kF32 || p.out == DType::kF16 || p.out == DType::kBF16;
   const int64_t columns = task.columns();
   const bool matrix = place && epilogue.bounds.empty() && (*place)[3] >= 0 && ((*place)[2] == 1 || columns == 1) &&
                       ((*place)[1] >= columns || d.m == 1) &&
@@ -158,7 +159,7 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
     p.epilogue_stores = p.by_rows = true;
     p.residual.reset();
   } else if (p.epilogue_stores) {
-    p.out = p.in == DType::kI8 ? DType::kI32 : DType::kF32;
+    p.out = is_int(p.in) ? DType::kI32 : DType::kF32;
   }
   if (matrix) {
     p.ldd = d.m == 1 ? 0 : (*place)[1];
@@ -174,7 +175,7 @@ std::optional<WgmmaProblem> wgmma_problem(const ProductTask& task, std::string* 
   const Product& d = task.product;
   auto p = multiplied(task, why);
   const auto a = p ? read_by_copies(d.a, d.m, d.k, p->in, why) : std::nullopt;
-  const auto b = a ? read_by_copies(d.b, d.n, d.k, p->in, why) : std::nullopt;
+  const auto b = a ? read_by_copies(d.b, d.n, d.k, d.multiply_b, why) : std::nullopt;
   if (!b) return std::nullopt;
   p->a_k_major = a->k_major, p->lda = a->leading, p->stride_a = a->stride, p->offset_a = a->offset, p->step_a = a->step;
   p->b_k_major = b->k_major, p->ldb = b->leading, p->stride_b = b->stride, p->offset_b = b->offset, p->step_b = b->step;
@@ -187,8 +188,8 @@ std::optional<WgmmaProblem> wgmma_gather_problem(const ProductTask& task, std::s
   const Product& d = task.product;
   auto p = multiplied(task, why);
   if (!p) return p;
-  if (d.multiply_a == DType::kF32) {
-    *why = "threads that load do not prepare f32";
+  if (d.multiply_a == DType::kF32 || d.multiply_a != d.multiply_b) {
+    *why = "threads that load prepare neither f32 nor two types";
     return std::nullopt;
   }
   const TileProblem views = tile_problem(task);
@@ -245,7 +246,8 @@ std::optional<WgmmaProblem> wgmma_im2col_problem(const ProductTask& task, std::s
   const tile::GemmImageArgs& i = d.a.image;
   const auto element = static_cast<int64_t>(size_of(p->in));
   if (d.a.form != Form::kImage) return refuse("no windows over images in memory");
-  if (element != 2 || d.a.dtype != p->in || d.b.dtype != p->in) return refuse("windows are gathered of 16-bit numbers");
+  if (element > 2 || d.a.dtype != d.multiply_a || d.b.dtype != d.multiply_b)
+    return refuse("windows are gathered of numbers of 8 and 16 bits");
   if (i.size[0] != 1 || i.window[0] != 1 || i.out[0] != 1 || i.before[0] != 0)
     return refuse("windows of three dimensions");
   const int64_t depth = tile::kGemmRowBytes / element;

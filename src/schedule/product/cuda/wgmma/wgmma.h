@@ -26,7 +26,8 @@ struct WgmmaResidual {
 
 // D[b] = epilogue(A[b] B[b]) with A of m x k, B of k x n, D row-major m x n. Strides are in elements.
 struct WgmmaProblem {
-  DType in = DType::kF16;  // kF16, kBF16; kF32 (multiplied as tf32), kF8E4M3, kF8E5M2, kI8
+  // kF16, kBF16; kF32 (multiplied as tf32), kF8E4M3, kF8E5M2, kI8; kU8: A is unsigned, B is signed.
+  DType in = DType::kF16;
   bool split = false;      // kF32 is multiplied as two tf32 parts (tile/kernel/cuda/operand/split_tf32.h)
   DType out = DType::kF16;
   int64_t m = 0, n = 0, k = 0, batch = 1;

@@ -25,7 +25,7 @@ template <typename In, int N>
 struct Wgmma {
   using Acc = accumulator_t<In>;
   static_assert(N % 8 == 0 && N >= 8 && N <= 256);
-  static_assert(!is_same<In, int8_t> || N <= 32 || N % 16 == 0, "the integer instruction has fewer widths");
+  static_assert(!is_same<Acc, int32_t> || N <= 32 || N % 16 == 0, "the integer instruction has fewer widths");
   template <bool MnA, bool MnB>
   static void issue(Acc (&d)[N / 2], uint64_t a, uint64_t b, int accumulate, HEDDLE_PLACE) {
     static_assert(sizeof(In) == 2 || (!MnA && !MnB), "the tensor cores read this type along k only");
