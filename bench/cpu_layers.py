@@ -79,13 +79,22 @@ def main():
                 about[key] = (kernel["label"].split(" + ")[0], kernel["algorithm"] or "region", kernel["tasks"])
             for name, values in ort_times(options.model, threads, options.seconds).items():
                 theirs[name] += values
-        rows, left = [], {name: statistics.median(values) for name, values in theirs.items()}
-        for key, values in ours.items():
-            names = [name for name in key.split(", ") if name in left]
-            rows.append((key, statistics.median(values), sum(left.pop(name) for name in names)))
+        group_of = {}
+        for key in ours:  # a constant that several nodes share has the name of the first one
+            for name in key.split(", "):
+                group_of.setdefault(name, key)
+        sums, left, last = collections.defaultdict(float), 0.0, ""
+        for name, values in theirs.items():
+            # Long lists of nodes end with "... (9 nodes)". Nodes that are left out follow one that is listed.
+            last = group_of.get(name, last if last.endswith(" nodes)") else "")
+            if last:
+                sums[last] += statistics.median(values)
+            else:
+                left += statistics.median(values)
+        rows = [(key, statistics.median(values), sums[key]) for key, values in ours.items()]
         print(f"{options.model}, {threads} thread(s): Heddle {sum(r[1] for r in rows) * 1e3:.2f} ms, ONNX Runtime "
-              f"{(sum(r[2] for r in rows) + sum(left.values())) * 1e3:.2f} ms, of which no kernel of Heddle's "
-              f"{sum(left.values()) * 1e3:.2f} ms")
+              f"{(sum(r[2] for r in rows) + left) * 1e3:.2f} ms, of which no kernel of Heddle's "
+              f"{left * 1e3:.2f} ms")
         forms = collections.defaultdict(lambda: [0, 0.0, 0.0])
         for key, mine, other in rows:
             form = forms[about[key][1]]

@@ -309,13 +309,14 @@ bool allows_winograd(const tile::WinogradShape& s) {
 // Cycles of one core with one vector multiply-add a cycle. Transforming costs about 240 instructions per tile and
 // vector of input channels, 220 per vector of output channels (measured); the filters grow fourfold and come from
 // memory once a run, which all threads share.
-bool prefer_winograd(const tile::WinogradShape& s, const Target& target, std::string* reason) {
+bool prefer_winograd(const tile::WinogradShape& s, int64_t elements, const Target& target, std::string* reason) {
   const double lanes = target.cpu.lanes_f32(), threads = target.cpu.threads;
   const double c = static_cast<double>(s.c), o = static_cast<double>(s.o);
   const double tiles = static_cast<double>(s.tiles());
   const double pixels = static_cast<double>(s.batch * s.out[0] * s.out[1]);
   const double bytes_per_cycle = target.cpu.model.read_over_copy * target.cpu.copy_gbps / target.cpu.ghz;
-  const double direct = std::max(pixels * 9 * c * o / lanes / threads, 9 * c * o * 4 / bytes_per_cycle);
+  const double words = ceil_div(s.c, elements);
+  const double direct = std::max(pixels * 9 * words * o / lanes / threads, 9 * words * o * 4 / bytes_per_cycle);
   const double products = tile::kWinogradPoints * tiles * c * o / lanes;
   const double transforms = tiles * (240 * c + 220 * o) / lanes;
   const double winograd =

@@ -294,7 +294,7 @@ std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
   return w;
 }
 
-ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvShape& s, const tile::WinogradShape& w,
+ScheduledGroup schedule_winograd(ContractionBuilder& builder, const std::string& label, const tile::WinogradShape& w,
                                  const ImageMemory& x, const Config& config) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
@@ -309,7 +309,7 @@ ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvSh
                         });
   builder.desc().problem = std::move(desc);
   const double flops = 2.0 * tile::kWinogradPoints * static_cast<double>(w.tiles()) * static_cast<double>(w.c * w.o);
-  return finish(builder, {}, config, "conv " + conv_label(s), flops);
+  return finish(builder, {}, config, label, flops);
 }
 
 // The direct form and, where it applies (`winograd`), F(4x4, 3x3): the one that the cost model prefers first.
@@ -318,7 +318,7 @@ std::vector<Config> both_forms(const ConvDesc& desc, const std::optional<tile::W
   std::vector<Config> direct = conv_candidates(desc, compute, target);
   if (!winograd || !allows_winograd(*winograd)) return direct;
   std::string why;
-  const bool preferred = prefer_winograd(*winograd, target, &why);
+  const bool preferred = prefer_winograd(*winograd, elements_of(desc.words), target, &why);
   std::vector<Config> other = winograd_candidates({*winograd, desc.x}, target);
   for (Config& config : other) config.reason = why + "; " + config.reason;
   if (preferred) std::swap(direct, other);
@@ -383,6 +383,8 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const int64_t interleaved = interleaved_columns(builder, s, compute);
   const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
   const int64_t filter = s.k();
+  const std::string plain_label = "conv " + conv_label(s);
+  const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
   count_words(builder, s, desc);
   if (plain && is_pointwise(s) && interleaved == 1) {
     return schedule_pointwise(builder, s, *image, desc, compute, flops);
@@ -391,7 +393,6 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   if (plain && desc.channels == 1 && s.o == 1 && s.groups > 1 && undilated) {
     return schedule_depthwise(builder, s, *image, compute);
   }
-  const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
   desc.shape = s;
   Config config = choose_config(builder.configs(), {problem_text(desc, compute, constant)}, [&] {
     return builder.for_extents(both_forms(desc, winograd, compute, builder.target()), [&](Config pick) {
@@ -399,7 +400,9 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
       return is_winograd ? pick : with_common_height(std::move(pick), s.out[2], builder.target());
     });
   });
-  if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, *image, config);
+  if (config.get<CpuWinogradConfig>() != nullptr) {
+    return schedule_winograd(builder, plain_label, *winograd, *image, config);
+  }
   ScheduledGroup result;
   const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
   desc.direct = plain && image->dense(s.groups * desc.channels) && reads_whole_words(desc, compute) && is_unpadded(s) &&
@@ -440,11 +443,12 @@ std::string cpu_placement_cost(const ir::Graph& graph, const ir::Group& group, i
   // Tiles of 4x4 pixels come in an order that no prefetcher knows.
   constexpr int64_t kLongRun = 512;
   const auto shape = winograd_shape(conv_shape(graph, anchor));
+  const Words words = words_for(graph.dtype(anchor.inputs[0]), graph.dtype(anchor.inputs[1]), target);
   const auto element = static_cast<int64_t>(size_of(graph.dtype(value)));
   const int64_t run = graph.shape(value).back() * element, bytes = element_count(place.shape) * element;
   const bool is_far = bytes > target.cpu.l2_bytes && run < kLongRun && graph.shape(value).back() != place.shape.back();
   std::string why;
-  if (!is_far || !shape || !prefer_winograd(*shape, target, &why)) return {};
+  if (!is_far || !shape || !prefer_winograd(*shape, elements_of(words), target, &why)) return {};
   return fmt::format("Winograd's tiles of pixels of {} bytes would miss the second-level cache", run);
 }
 

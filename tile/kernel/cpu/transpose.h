@@ -43,7 +43,7 @@ TILE_INLINE void transpose_rows(vec<T, W> (&r)[W / Run]) {
 
 template <typename T>
 TILE_INLINE void store_zero(T* p, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) p[i] = T(0);
+  for (int64_t i = 0; i < n; ++i) p[i] = T{};
 }
 
 namespace detail {
@@ -123,6 +123,15 @@ void copy_matrix(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT s
       for (int64_t j = 0; j < cols; ++j) dst[i * dst_row + j] = convert<T>(load<1>(src + i * row + j * col)).v;
     }
   }
+}
+
+// 16-bit floats that stay in their type are copied as bits.
+template <typename T>
+requires is_class<T>
+void copy_matrix(T* TILE_RESTRICT dst, int64_t dst_row, const T* TILE_RESTRICT src, int64_t row, int64_t col,
+                 int64_t rows, int64_t cols) {
+  using Bits = detail::bits_t<T>;
+  copy_matrix(reinterpret_cast<Bits*>(dst), dst_row, reinterpret_cast<const Bits*>(src), row, col, rows, cols);
 }
 
 // Like copy_matrix(), for a destination with rows of `width` elements. `width` is a multiple of the vector length. In
