@@ -127,7 +127,8 @@ struct WinogradDesc {
 struct WindowDesc {
   tile::WindowShape shape;
   DType x = DType::kF32, w = DType::kF32;
-  int64_t offset = 0;  // the offset of the images in their operand
+  Words words = Words::kNone;  // of channels
+  int64_t offset = 0;          // the offset of the images in their operand
   bool filters = false;
   uint32_t filter_operand = 1;
   bool packed = true;  // True: filters are stored as [tap][channel]. False: as [channel][tap] (GPU only).

@@ -428,7 +428,10 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
   std::string extents = e.sizes.fields({{"batch", s.batch}, {"c", s.c}});
   if (s.pixel > 0) extents += ", " + e.sizes.fields({{"pixel", s.pixel}});
   e.out.line("{} tile::WindowShape shape{{{}, {}}};", constness(e.sizes), extents, window_fields(s, e.sizes));
-  if (window.filters) {
+  if (window.words != schedule::Words::kNone) {
+    e.out.line("const tile::DepthwiseWordsOp<{}> op{{{{{}, {}}}}};", types_of(window.words, c.compute).word,
+               argument(desc, 1), e.sizes(s.c));
+  } else if (window.filters) {
     e.out.line("const tile::DepthwiseOp<{}, {}{}> op{{{}, {}}};", compute, storage_type(window.w), long_sum,
                argument(desc, 1), e.sizes(s.c));
   } else {
