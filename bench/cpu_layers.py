@@ -13,6 +13,7 @@ import collections
 import json
 import os
 import pathlib
+import re
 import statistics
 import sys
 import tempfile
@@ -25,8 +26,8 @@ from heddle_command import Heddle  # noqa: E402
 
 
 def ort_times(path, threads, seconds):
-    """Seconds of each node in the runs of a burst: name -> list. ONNX Runtime names a fused node after a result of one
-    of its nodes."""
+    """Seconds of each node in the runs of a burst: name -> list. ONNX Runtime names a fused node after one of its nodes
+    or after a result of one."""
     import time
 
     import onnx
@@ -51,7 +52,7 @@ def ort_times(path, threads, seconds):
     times = collections.defaultdict(list)
     for event in events:
         if event.get("cat") == "Node" and event["name"].endswith("_kernel_time"):
-            name = event["name"].removesuffix("_kernel_time").removesuffix("_nchwc")
+            name = re.sub("(_nchwc|_token_[0-9]+)$", "", event["name"].removesuffix("_kernel_time"))
             times[producers.get(name, name)].append(event["dur"] * 1e-6)
     return {name: values[1:] for name, values in times.items()}
 
