@@ -60,10 +60,10 @@ class CpuBackend : public Backend {
   const BackToBackBackend& back_to_back() const override { return cpu_back_to_back(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                        const Target& target) const override {
-    // 1 for f32. Byte products fill four times the lanes if the CPU has instructions for them.
-    double lanes = 1;
-    if (desc.compute == DType::kF64 || desc.compute == DType::kI64) lanes = 0.5;
-    if (desc.compute == DType::kI32) lanes = 4;
+    // 1 for f32. A lane of 32 bits multiplies all elements of a word at once.
+    double lanes = desc.compute == DType::kF64 || desc.compute == DType::kI64 ? 0.5 : 1;
+    if (const auto* gemm = desc.get<GemmDesc>()) lanes *= static_cast<double>(elements_of(gemm->words));
+    if (const auto* conv = desc.get<ConvDesc>()) lanes *= static_cast<double>(elements_of(conv->words));
     return std::max(least_seconds(bytes, target), operations / (lanes * target.cpu.peak_gflops() * 1e9));
   }
 

@@ -4,7 +4,8 @@
 
 #include "testing.h"
 
-// Products and convolutions of bytes and of 16-bit integers, whose sums are exact: every difference is an error.
+// Products and convolutions of bytes and of 16-bit integers, whose sums are exact: every difference is an error. Those
+// of bf16 numbers have sums in f32.
 namespace heddle {
 namespace {
 
@@ -13,45 +14,83 @@ using testing::parse_with_random_weights;
 
 using Types = std::pair<const char*, const char*>;
 
+constexpr Types kBfloats = {"bf16", "bf16"};
+
+std::string sums_of(const Types& types) {
+  return types == kBfloats ? "f32" : "i32";
+}
+
 // Each graph is compiled for one instruction set, in turns: compiling takes most of the time.
-void check_next(const std::string& text, unsigned choice = 0) {
+void check_next(const std::string& text, double tolerance = 0, unsigned choice = 0) {
   static int turn = 0;
   const CpuIsa sets[] = {CpuIsa::kAvx512, CpuIsa::kAvx2, CpuIsa::kAvx512, CpuIsa::kPortable};
   SCOPED_TRACE(text);
-  check_graph(parse_with_random_weights(text, 5), 0, {.threads = 2, .isa = sets[turn++ % 4], .choice = choice});
+  check_graph(parse_with_random_weights(text, 5), tolerance, {.threads = 2, .isa = sets[turn++ % 4], .choice = choice});
 }
 
+// Of sums of bf16 products, and of results that are rounded to bf16.
+double tolerance_of(const Types& types) {
+  return types == kBfloats ? 2e-6 : 0;
+}
+constexpr double kRounded = 0x1p-8;
+
 TEST(Words, ProductsOfWeights) {
-  for (const auto& [a, b] : {Types{"u8", "i8"}, {"i8", "u8"}, {"i16", "i16"}}) {
+  for (const Types& types : {Types{"u8", "i8"}, {"i8", "u8"}, {"i16", "i16"}, kBfloats}) {
     for (const auto& [m, n, k] : {std::array{29, 45, 68}, {17, 33, 7}, {40, 3, 64}}) {
       check_next(fmt::format(R"(graph g(%x: {0}[{2},{4}]) {{
         %w = constant {{value = {1}[{4},{3}]{{1}}}}
-        %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = i32}} : i32[{2},{3}]
+        %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = {5}}} : {5}[{2},{3}]
         return "y" = %0
       }})",
-                             a, b, m, n, k));
+                             types.first, types.second, m, n, k, sums_of(types)),
+                 tolerance_of(types));
     }
   }
 }
 
 TEST(Words, ProductsOfTwoValues) {
   // Heads by strides, keys transposed or not, and an operand that is computed.
-  for (const auto& [a, b] : {Types{"u8", "i8"}, {"i8", "i8"}}) {
+  for (const Types& types : {Types{"u8", "i8"}, {"i8", "i8"}, kBfloats}) {
+    const auto& [a, b] = types;
     for (const auto& [shape, contract] : {std::pair{"2,3,13,18", 3}, {"2,3,18,13", 2}}) {
       check_next(fmt::format(R"(graph g(%x: {0}[2,11,54], %w: {1}[{2}]) {{
         %0 = reshape(%x) {{shape = [2,11,3,18]}} : {0}[2,11,3,18]
         %1 = transpose(%0) {{perm = [0,2,1,3]}} : {0}[2,3,11,18]
-        %2 = dot(%1, %w) {{lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{3}], out = i32}} : i32[2,3,11,13]
+        %2 = dot(%1, %w) {{lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [{3}], out = {4}}} : {4}[2,3,11,13]
         return "y" = %2
       }})",
-                             a, b, shape, contract));
+                             a, b, shape, contract, sums_of(types)),
+                 tolerance_of(types));
     }
     check_next(fmt::format(R"(graph g(%x: {0}[6,5,7], %w: {1}[5,7,9]) {{
       %0 = transpose(%x) {{perm = [2,0,1]}} : {0}[7,6,5]
-      %1 = dot(%0, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [0,2], rhs_contract = [1,0], out = i32}} : i32[6,9]
+      %1 = dot(%0, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [0,2], rhs_contract = [1,0], out = {2}}} : {2}[6,9]
       return "y" = %1
     }})",
-                           a, b));
+                           a, b, sums_of(types)),
+               tolerance_of(types));
+  }
+}
+
+TEST(Words, LongSumsOfBfloats) {
+  check_next(R"(graph g(%x: bf16[5,33001]) {
+    %w = constant {value = bf16[33001,19]{1}}
+    %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = f32} : f32[5,19]
+    return "y" = %0
+  })",
+             1e-6);
+}
+
+TEST(Words, EpilogueRoundsToBfloats) {
+  for (int i = 0; i < 4; ++i) {
+    check_next(R"(graph g(%x: bf16[29,67], %r: bf16[29,45]) {
+      %w = constant {value = bf16[67,45]{1}}
+      %0 = dot(%x, %w) {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]} : bf16[29,45]
+      %1 = add(%0, %r) : bf16[29,45]
+      %2 = exp(%1) : bf16[29,45]
+      return "y" = %1, "z" = %2
+    })",
+               2 * kRounded);
   }
 }
 
@@ -86,15 +125,15 @@ TEST(Words, Convolutions) {
   size_t turn = 0;
   for (const Conv& c : convs) {
     const int out = (c.size + 2 * c.low - (c.kernel - 1) * c.dilation - 1) / c.stride + 1;
-    for (const auto& [a, b] : {Types{"u8", "i8"}, {"i16", "i16"}}) {
+    for (const Types& types : {Types{"u8", "i8"}, {"i16", "i16"}, kBfloats}) {
       check_next(fmt::format(R"(graph g(%x: {0}[2,{2},{2},{3}]) {{
         %w = constant {{value = {1}[{4},{5},{6},{6}]{{1}}}}
-        %0 = conv(%x, %w) {{strides = [{7},{7}], low = [{8},{8}], high = [{8},{8}], dilations = [{9},{9}], lhs_dilations = [1,1], groups = {10}, layout = "nhwc", out = i32}} : i32[2,{11},{11},{4}]
+        %0 = conv(%x, %w) {{strides = [{7},{7}], low = [{8},{8}], high = [{8},{8}], dilations = [{9},{9}], lhs_dilations = [1,1], groups = {10}, layout = "nhwc", out = {12}}} : {12}[2,{11},{11},{4}]
         return "y" = %0
       }})",
-                             a, b, c.size, c.channels, c.features, c.channels / c.groups, c.kernel, c.stride, c.low,
-                             c.dilation, c.groups, out),
-                 turn++ % 3 == 0 ? 3 : 0);
+                             types.first, types.second, c.size, c.channels, c.features, c.channels / c.groups, c.kernel,
+                             c.stride, c.low, c.dilation, c.groups, out, sums_of(types)),
+                 tolerance_of(types), turn++ % 3 == 0 ? 3 : 0);
     }
   }
 }

@@ -358,5 +358,40 @@ TEST(Vec, SumsOfProductsOfWordsAreExact) {
   check_words<32>();
 }
 
+// Two numbers a lane: the sum rounds twice.
+template <int W>
+void check_bfloat_words() {
+  std::mt19937 random(6);
+  std::uniform_real_distribution<float> numbers(-2, 2);
+  const auto pair = [&](double(&both)[2]) {
+    uint32_t bits = 0;
+    for (int k = 0; k < 2; ++k) {
+      const bfloat number = to_bfloat(numbers(random));
+      both[k] = to_float(number);
+      bits |= uint32_t(number.bits) << 16 * k;
+    }
+    return __builtin_bit_cast(float, bits);
+  };
+  for (int run = 0; run < 100; ++run) {
+    float a[W], b[W], sum[W], got[W];
+    double want[W];
+    for (int i = 0; i < W; ++i) {
+      double x[2], y[2];
+      a[i] = pair(x), b[i] = pair(y);
+      sum[i] = numbers(random);
+      want[i] = double(sum[i]) + x[0] * y[0] + x[1] * y[1];
+    }
+    store(got, multiply_words<bfloat_pair>(load<W>(a), load<W>(b), load<W>(sum)));
+    for (int i = 0; i < W; ++i) EXPECT_NEAR(got[i], want[i], 2e-6) << W << " lanes, lane " << i;
+  }
+}
+
+TEST(Vec, SumsOfProductsOfBfloats) {
+  check_bfloat_words<4>();
+  check_bfloat_words<8>();
+  check_bfloat_words<16>();
+  check_bfloat_words<32>();
+}
+
 }  // namespace
 }  // namespace heddle::tile

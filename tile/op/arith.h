@@ -94,9 +94,8 @@ template <typename To, int W>
 TILE_INLINE vec<float, W> saturated(vec<float, W> a) {
   constexpr int bits = 8 * sizeof(To) - (is_signed<To> ? 1 : 0);
   constexpr float low = is_signed<To> ? -float(1 << bits) : 0.f, high = float((1 << bits) - 1);
-  const vec<float, W> least = splat<W>(low), most = splat<W>(high);
-  vec<float, W> inside = select(a > least, a, least);
-  inside = select(inside < most, inside, most);
+  vec<float, W> inside = detail::greater_or_second(a, splat<W>(low));
+  inside = detail::less_or_second(inside, splat<W>(high));
   if constexpr (is_signed<To>) inside = select(is_nan(a), zero<float, W>(), inside);
   return inside;
 }

@@ -47,7 +47,6 @@ double CpuChainCosts::conv_cycles(const ConvDesc& conv, const CpuConvConfig& con
   return cycles;
 }
 
-// The transforms: see prefer_winograd().
 double CpuChainCosts::winograd_cycles(const WinogradDesc& winograd, const CpuWinogradConfig& config,
                                       int64_t rows) const {
   const tile::WinogradShape& s = winograd.shape;
@@ -55,7 +54,7 @@ double CpuChainCosts::winograd_cycles(const WinogradDesc& winograd, const CpuWin
   const int64_t block = std::min(tiles, config.tiles), of_block = ceil_div(block, config.micro_m);
   const double products = tile::kWinogradPoints * static_cast<double>(ceil_div(tiles, block) * of_block) *
                           micro_.tiles(ceil_div(block, of_block), s.o, config.micro_n, s.c);
-  return products + static_cast<double>(tiles) * (240 * micro_.vectors(s.c) + 220 * micro_.vectors(s.o));
+  return products + micro_.transforms(static_cast<double>(tiles), s.c, s.o);
 }
 
 double CpuChainCosts::window_cycles(const WindowDesc& window, int64_t rows) const {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/divide.h"
+#include "schedule/product/micro_cost.h"
 
 namespace heddle::schedule {
 namespace {
@@ -216,8 +217,7 @@ int64_t most_vectors(const CpuPlanarConfig& c, const MicroLimits& limits) {
 // miss the first-level cache.
 double planar_step_cycles(int64_t channels, int64_t vectors, const Target& target) {
   constexpr double kLatency = 4, kLoads = 2, kLoop = 1, kMiss = 0.25;
-  const auto bytes = static_cast<double>(micro_limits(target).vector_bytes);
-  const double rate = std::min(2.0, static_cast<double>(target.cpu.fma_bytes_per_cycle) / bytes);
+  const double rate = MicroCosts(target).rate();
   const auto m = static_cast<double>(channels), n = static_cast<double>(vectors);
   return std::max({m * n / rate, kLatency, (m + 2 * n + 1) / kLoads}) + kLoop + kMiss * n;
 }
@@ -306,20 +306,20 @@ bool allows_winograd(const tile::WinogradShape& s) {
          tile::kWinogradPoints * s.c * s.o * 4 <= kMaxFilterBytes;
 }
 
-// Cycles of one core with one vector multiply-add a cycle. Transforming costs about 240 instructions per tile and
-// vector of input channels, 220 per vector of output channels (measured); the filters grow fourfold and come from
-// memory once a run, which all threads share.
-bool prefer_winograd(const tile::WinogradShape& s, const Target& target, std::string* reason) {
-  const double lanes = target.cpu.lanes_f32(), threads = target.cpu.threads;
-  const double c = static_cast<double>(s.c), o = static_cast<double>(s.o);
+// Filters come from memory once a run, which all threads share, and grow fourfold in Winograd's form. So the form pays
+// less for threads that share memory, and for cores that start two multiply-adds in a cycle.
+bool prefer_winograd(const tile::WinogradShape& s, int64_t elements, const Target& target, std::string* reason) {
+  const MicroCosts costs(target);
+  const double threads = target.cpu.threads, steps = static_cast<double>(s.c) * costs.vectors(s.o) / costs.rate();
   const double tiles = static_cast<double>(s.tiles());
   const double pixels = static_cast<double>(s.batch * s.out[0] * s.out[1]);
+  const double filter_bytes = 4 * static_cast<double>(s.c * s.o);
   const double bytes_per_cycle = target.cpu.model.read_over_copy * target.cpu.copy_gbps / target.cpu.ghz;
-  const double direct = std::max(pixels * 9 * c * o / lanes / threads, 9 * c * o * 4 / bytes_per_cycle);
-  const double products = tile::kWinogradPoints * tiles * c * o / lanes;
-  const double transforms = tiles * (240 * c + 220 * o) / lanes;
-  const double winograd =
-      std::max((1.08 * products + transforms) / threads, tile::kWinogradPoints * c * o * 4 / bytes_per_cycle);
+  const double direct =
+      9 / static_cast<double>(elements) * std::max(pixels * steps / threads, filter_bytes / bytes_per_cycle);
+  const double products = tile::kWinogradPoints * tiles * steps;
+  const double winograd = std::max((1.08 * products + costs.transforms(tiles, s.c, s.o)) / threads,
+                                   tile::kWinogradPoints * filter_bytes / bytes_per_cycle);
   *reason = fmt::format("{:.2f} of the direct form's {:.0f} kcycles", winograd / direct, direct * 1e-3);
   return allows_winograd(s) && winograd < 0.8 * direct;
 }

@@ -52,8 +52,8 @@ Config block_winograd(const WinogradDesc& desc, const Target& target);
 
 // True if Winograd F(4x4, 3x3) may be used for this shape.
 bool allows_winograd(const tile::WinogradShape& shape);
-// True if Winograd F(4x4, 3x3) is expected to be clearly faster than the direct convolution. Sets `reason` to the
-// numbers compared.
-bool prefer_winograd(const tile::WinogradShape& shape, const Target& target, std::string* reason);
+// True if Winograd F(4x4, 3x3) is expected to be clearly faster than the direct convolution, which multiplies
+// `elements` channels at a time. Sets `reason` to the numbers compared.
+bool prefer_winograd(const tile::WinogradShape& shape, int64_t elements, const Target& target, std::string* reason);
 
 }  // namespace heddle::schedule

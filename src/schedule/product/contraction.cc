@@ -22,10 +22,11 @@ std::optional<DType> contraction_compute(DType a, DType b, DType out) {
 }
 
 int64_t elements_of(Words words) {
-  return words == Words::kBytes ? 4 : words == Words::kShorts ? 2 : 1;
+  return words == Words::kBytes ? 4 : words == Words::kNone ? 1 : 2;
 }
 
 DType element_of(Words words, bool is_a) {
+  if (words == Words::kBfloats) return DType::kBF16;
   return words == Words::kShorts ? DType::kI16 : is_a ? DType::kU8 : DType::kI8;
 }
 
@@ -35,6 +36,7 @@ std::string words_label(Words words, DType a, DType b) {
 
 Words words_for(DType a, DType b, const Target& target) {
   const auto small = [](DType t) { return t == DType::kI8 || t == DType::kU8 || t == DType::kI16; };
+  if (a == DType::kBF16 && b == DType::kBF16 && target.cpu.avx512_bf16) return Words::kBfloats;
   if (!small(a) || !small(b)) return Words::kNone;
   return target.cpu.avx512_vnni && a == DType::kU8 && b == DType::kI8 ? Words::kBytes : Words::kShorts;
 }

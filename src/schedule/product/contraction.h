@@ -73,8 +73,8 @@ struct Epilogue {
 // does not have this form.
 std::optional<std::array<int64_t, 4>> affine_place(const Epilogue& epilogue, const Index& at);
 
-// The words of small integers whose products a CPU kernel adds in 32 bits (tile/kernel/cpu/words.h).
-enum class Words : uint8_t { kNone, kBytes, kShorts };
+// The words of small elements whose products a CPU kernel adds in 32 bits (tile/kernel/cpu/words.h).
+enum class Words : uint8_t { kNone, kBytes, kShorts, kBfloats };
 // The number of elements of a word; 1 for kNone.
 int64_t elements_of(Words words);
 // The type of a word's elements, in A (the image) and in B (the filters).
@@ -127,7 +127,8 @@ struct WinogradDesc {
 struct WindowDesc {
   tile::WindowShape shape;
   DType x = DType::kF32, w = DType::kF32;
-  int64_t offset = 0;  // the offset of the images in their operand
+  Words words = Words::kNone;  // of channels
+  int64_t offset = 0;          // the offset of the images in their operand
   bool filters = false;
   uint32_t filter_operand = 1;
   bool packed = true;  // True: filters are stored as [tap][channel]. False: as [channel][tap] (GPU only).

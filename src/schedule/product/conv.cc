@@ -146,6 +146,9 @@ ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvS
   ScheduledGroup result;
   WindowDesc desc = depthwise_window(graph, node, s);
   place_images(desc.offset, desc.shape, x);
+  // Bytes are widened about as fast as words of single bytes are multiplied.
+  const Words words = words_for(desc.x, desc.w, builder.target());
+  if (words == Words::kBfloats && summed_steps(compute, s.taps()) == 0) desc.words = words;
   builder.input(node.inputs[0]);
   filters(builder, result, {1, 0, 1, 0, s.taps(), 1, s.groups, s.taps()}, s.groups);
   const Shape& y = graph.shape(node.outputs[0]);
@@ -257,12 +260,16 @@ double leave_out_zeros(const Tensor& filters, int64_t interleaved, int64_t lanes
   constexpr double kWorth = 0.95;
   CpuConvConfig choice = config.as<CpuConvConfig>();
   tile::ConvShape& s = desc.shape;
-  std::vector<tile::ConvTaps> taps = panel_taps(filters, s, choice.micro_n);
+  const auto taps_of = [&](tile::ConvShape shape) {
+    shape.c = desc.channels;
+    return panel_taps(filters, shape, choice.micro_n);
+  };
+  std::vector<tile::ConvTaps> taps = taps_of(s);
   const auto all = static_cast<double>(static_cast<int64_t>(taps.size()) * s.taps());
   if (interleaved > 1 && lanes % interleaved == 0) {
     tile::ConvShape apart = s;
     apart.phases = interleaved;
-    std::vector<tile::ConvTaps> others = panel_taps(filters, apart, choice.micro_n);
+    std::vector<tile::ConvTaps> others = taps_of(apart);
     if (static_cast<double>(tap_count(others)) < kWorth * static_cast<double>(tap_count(taps))) {
       s = apart, taps = std::move(others);
     }
@@ -294,7 +301,7 @@ std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
   return w;
 }
 
-ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvShape& s, const tile::WinogradShape& w,
+ScheduledGroup schedule_winograd(ContractionBuilder& builder, const std::string& label, const tile::WinogradShape& w,
                                  const ImageMemory& x, const Config& config) {
   const ir::Graph& graph = builder.graph();
   const ir::Node& node = builder.anchor();
@@ -309,7 +316,7 @@ ScheduledGroup schedule_winograd(ContractionBuilder& builder, const tile::ConvSh
                         });
   builder.desc().problem = std::move(desc);
   const double flops = 2.0 * tile::kWinogradPoints * static_cast<double>(w.tiles()) * static_cast<double>(w.c * w.o);
-  return finish(builder, {}, config, "conv " + conv_label(s), flops);
+  return finish(builder, {}, config, label, flops);
 }
 
 // The direct form and, where it applies (`winograd`), F(4x4, 3x3): the one that the cost model prefers first.
@@ -318,7 +325,7 @@ std::vector<Config> both_forms(const ConvDesc& desc, const std::optional<tile::W
   std::vector<Config> direct = conv_candidates(desc, compute, target);
   if (!winograd || !allows_winograd(*winograd)) return direct;
   std::string why;
-  const bool preferred = prefer_winograd(*winograd, target, &why);
+  const bool preferred = prefer_winograd(*winograd, elements_of(desc.words), target, &why);
   std::vector<Config> other = winograd_candidates({*winograd, desc.x}, target);
   for (Config& config : other) config.reason = why + "; " + config.reason;
   if (preferred) std::swap(direct, other);
@@ -346,6 +353,46 @@ bool folds_rows(const ir::Graph& graph, const ir::Node& node, const Target& targ
   const int64_t lanes =
       micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(compute_dtype(problem.desc.x)));
   return problem.first < problem.last && prefer_rows(problem.desc.shape, lanes);
+}
+
+// The direct form, with `interleaved` columns as neighbours of a row.
+ScheduledGroup schedule_direct(ContractionBuilder& builder, const View& view, const std::optional<ImageMemory>& image,
+                               ConvDesc desc, Config config, int64_t interleaved, double flops) {
+  const tile::ConvShape s = desc.shape;
+  const ir::Graph& graph = builder.graph();
+  const ir::Node& node = builder.anchor();
+  const DType compute = builder.desc().compute;
+  const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
+  const int64_t filter = s.taps() * desc.channels;
+  ScheduledGroup result;
+  const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
+  desc.direct = image && image->dense(s.groups * desc.channels) && reads_whole_words(desc, compute) && is_unpadded(s) &&
+                !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
+  builder.input(view.value);
+  const int64_t width = config.as<CpuConvConfig>().micro_n;
+  const int64_t lanes = lanes_of(builder, compute);
+  const bool interleaves = interleaved > 1 && width % interleaved == 0;
+  if (constant && summed_steps(compute, s.k()) == 0) {
+    flops *= leave_out_zeros(*graph.constant_of(node.inputs[1]), interleaves ? interleaved : 1, lanes, desc, config);
+  }
+  filters(builder, result,
+          {s.groups, s.o * filter, s.taps(), 1, desc.channels, s.taps(), s.o, filter, desc.shape.phases}, width,
+          desc.words);
+  const Shape& y = graph.shape(node.outputs[0]);
+  if (interleaves) {
+    HEDDLE_CHECK(interleave(builder, s, interleaved), "columns that were interleaved are not");
+    builder.desc().epilogue.panel_phases = desc.shape.phases > 1;
+  } else {
+    // With groups a vector may begin anywhere: then columns cannot be split.
+    const int64_t aligned = s.groups == 1 || s.o % lanes == 0 ? lanes : s.groups * s.o + 1;
+    builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.groups * s.o, aligned,
+                          [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
+                            return image_index(pool, y, image, pixel, channel);
+                          });
+  }
+  const std::string label = "conv " + label_of(s, desc);
+  builder.desc().problem = std::move(desc);
+  return finish(builder, std::move(result), config, label, flops);
 }
 
 }  // namespace
@@ -382,7 +429,8 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
                  static_cast<double>(spread);
   const int64_t interleaved = interleaved_columns(builder, s, compute);
   const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
-  const int64_t filter = s.k();
+  const std::string plain_label = "conv " + conv_label(s);
+  const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
   count_words(builder, s, desc);
   if (plain && is_pointwise(s) && interleaved == 1) {
     return schedule_pointwise(builder, s, *image, desc, compute, flops);
@@ -391,7 +439,6 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   if (plain && desc.channels == 1 && s.o == 1 && s.groups > 1 && undilated) {
     return schedule_depthwise(builder, s, *image, compute);
   }
-  const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
   desc.shape = s;
   Config config = choose_config(builder.configs(), {problem_text(desc, compute, constant)}, [&] {
     return builder.for_extents(both_forms(desc, winograd, compute, builder.target()), [&](Config pick) {
@@ -399,36 +446,10 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
       return is_winograd ? pick : with_common_height(std::move(pick), s.out[2], builder.target());
     });
   });
-  if (config.get<CpuWinogradConfig>() != nullptr) return schedule_winograd(builder, s, *winograd, *image, config);
-  ScheduledGroup result;
-  const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
-  desc.direct = plain && image->dense(s.groups * desc.channels) && reads_whole_words(desc, compute) && is_unpadded(s) &&
-                !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
-  builder.input(view.value);
-  const int64_t width = config.as<CpuConvConfig>().micro_n;
-  const int64_t lanes = lanes_of(builder, compute);
-  const bool interleaves = interleaved > 1 && width % interleaved == 0;
-  if (constant && desc.words == Words::kNone && summed_steps(compute, s.k()) == 0) {
-    flops *= leave_out_zeros(*graph.constant_of(node.inputs[1]), interleaves ? interleaved : 1, lanes, desc, config);
+  if (config.get<CpuWinogradConfig>() != nullptr) {
+    return schedule_winograd(builder, plain_label, *winograd, *image, config);
   }
-  filters(builder, result,
-          {s.groups, s.o * filter, s.taps(), 1, desc.channels, s.taps(), s.o, filter, desc.shape.phases}, width,
-          desc.words);
-  const Shape& y = graph.shape(node.outputs[0]);
-  if (interleaves) {
-    HEDDLE_CHECK(interleave(builder, s, interleaved), "columns that were interleaved are not");
-    builder.desc().epilogue.panel_phases = desc.shape.phases > 1;
-  } else {
-    // With groups a vector may begin anywhere: then columns cannot be split.
-    const int64_t aligned = s.groups == 1 || s.o % lanes == 0 ? lanes : s.groups * s.o + 1;
-    builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.groups * s.o, aligned,
-                          [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
-                            return image_index(pool, y, image, pixel, channel);
-                          });
-  }
-  const std::string label = "conv " + label_of(s, desc);
-  builder.desc().problem = std::move(desc);
-  return finish(builder, std::move(result), config, label, flops);
+  return schedule_direct(builder, view, image, std::move(desc), std::move(config), interleaved, flops);
 }
 
 std::string cpu_placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
@@ -440,11 +461,12 @@ std::string cpu_placement_cost(const ir::Graph& graph, const ir::Group& group, i
   // Tiles of 4x4 pixels come in an order that no prefetcher knows.
   constexpr int64_t kLongRun = 512;
   const auto shape = winograd_shape(conv_shape(graph, anchor));
+  const Words words = words_for(graph.dtype(anchor.inputs[0]), graph.dtype(anchor.inputs[1]), target);
   const auto element = static_cast<int64_t>(size_of(graph.dtype(value)));
   const int64_t run = graph.shape(value).back() * element, bytes = element_count(place.shape) * element;
   const bool is_far = bytes > target.cpu.l2_bytes && run < kLongRun && graph.shape(value).back() != place.shape.back();
   std::string why;
-  if (!is_far || !shape || !prefer_winograd(*shape, target, &why)) return {};
+  if (!is_far || !shape || !prefer_winograd(*shape, elements_of(words), target, &why)) return {};
   return fmt::format("Winograd's tiles of pixels of {} bytes would miss the second-level cache", run);
 }
 

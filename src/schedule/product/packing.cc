@@ -97,11 +97,11 @@ void pack_winograd(const Tensor& constant, const std::vector<int64_t>& params, f
   }
 }
 
-// Bytes as words of four of them, or as words of two 16-bit numbers.
+// Bytes as words of four of them or as words of two 16-bit numbers, and bf16 numbers as words of two.
 void pack_words(const Tensor& from, const tile::PanelSource& source, const std::vector<int64_t>& params, void* to) {
   const int64_t offset = params[8], width = params[9], elements = params[11];
   const auto as = [&](auto* out) {
-    if (from.dtype() == DType::kI16) {
+    if (from.dtype() == DType::kI16 || from.dtype() == DType::kBF16) {
       return tile::pack_words(out, static_cast<const int16_t*>(from.data()) + offset, source, width, elements);
     }
     if (from.dtype() == DType::kU8) {

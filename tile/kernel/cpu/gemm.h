@@ -91,8 +91,8 @@ struct WordsA {
   int64_t elements;
 
   static constexpr bool kCopies = true;
-  const int32_t* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t rows, Steps k, int32_t* scratch,
-                         int64_t& stride) const {
+  const typename Word::sum* prepare(const GemmShape& s, int64_t batch, int64_t row, int64_t rows, Steps k,
+                                    typename Word::sum* scratch, int64_t& stride) const {
     using Element = typename Word::a_element;
     constexpr int64_t E = Word::kElements;
     stride = copied_stride(k.count, sizeof(Word));
@@ -112,8 +112,8 @@ struct ComputedWordsA {
   int64_t elements;
 
   static constexpr bool kCopies = true;
-  const int32_t* prepare(const GemmShape&, int64_t batch, int64_t row, int64_t rows, Steps steps, int32_t* scratch,
-                         int64_t& stride) const {
+  const typename Word::sum* prepare(const GemmShape&, int64_t batch, int64_t row, int64_t rows, Steps steps,
+                                    typename Word::sum* scratch, int64_t& stride) const {
     using Element = typename Word::a_element;
     constexpr int64_t W = kLanes, E = Word::kElements;
     stride = copied_stride(steps.count, sizeof(Word));
@@ -180,7 +180,7 @@ struct StridedB {
 };
 
 // B as words, packed by the task that needs a panel. `value` is a functor like that of ComputedB, which returns
-// elements of words; StridedElements is one that reads memory. There are `elements` elements along k.
+// elements of words; StridedElements is one that reads their bits in memory. There are `elements` elements along k.
 template <typename Word, typename F>
 struct WordsB {
   F value;
@@ -188,10 +188,9 @@ struct WordsB {
 
   using element = Word;
   static constexpr bool kCopies = true;
-  const Word* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, Steps steps, int32_t* scratch,
-                    int64_t& stride) const {
+  const Word* panel(const GemmShape& s, int64_t index, int64_t panel, int64_t nr, Steps steps,
+                    typename Word::sum* scratch, int64_t& stride) const {
     constexpr int W = kLanes, E = Word::kElements;
-    constexpr int32_t mask = int32_t((uint64_t{1} << 32 / E) - 1);
     stride = nr;
     for (int64_t k = 0; k < steps.count; ++k) {
       for (int64_t j = 0; j < nr; j += W) {
@@ -201,9 +200,9 @@ struct WordsB {
           const int64_t at = (steps.first + k) * E + e;
           if (at >= elements) break;
           const auto some = value.template operator()<W>(index, at, col, n);
-          words = words | ((convert<int32_t>(some) & mask) << (32 / E * e));
+          words = words | (word_bits<Word>(some) << (32 / E * e));
         }
-        store(scratch + k * nr + j, words);
+        store(scratch + k * nr + j, bit_cast<typename Word::sum>(words));
       }
     }
     return reinterpret_cast<const Word*>(scratch);
@@ -216,11 +215,13 @@ struct StridedElements {
   const GemmShape& shape;
 
   template <int W, typename N>
-  TILE_INLINE vec<typename Word::b_element, W> operator()(int64_t batch, int64_t k, int64_t col, N n) const {
-    const TB* from = at.data + shape.offset(batch, at.batch) + k * at.row + col * at.col;
-    if (at.col == 1) return convert<typename Word::b_element>(load_n<W>(from, n));
-    typename Word::b_element lanes[W] = {};
-    for (int64_t i = 0; i < n; ++i) lanes[i] = static_cast<typename Word::b_element>(from[i * at.col]);
+  TILE_INLINE auto operator()(int64_t batch, int64_t k, int64_t col, N n) const {
+    using Bits = detail::bits_t<typename Word::b_element>;
+    const auto* from = reinterpret_cast<const detail::bits_t<TB>*>(at.data) + shape.offset(batch, at.batch) +
+                       k * at.row + col * at.col;
+    if (at.col == 1) return convert<Bits>(load_n<W>(from, n));
+    Bits lanes[W] = {};
+    for (int64_t i = 0; i < n; ++i) lanes[i] = static_cast<Bits>(from[i * at.col]);
     return load<W>(lanes);
   }
 };

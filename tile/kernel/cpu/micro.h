@@ -79,8 +79,8 @@ constexpr int micro_chains(int accumulators) {
 }
 
 // Computes c[MR][NV * W] = A[MR][K] * B[K][NV * W] with K = segments * length. Row k of B is at b + k * b_stride.
-// Elements of B may be stored in a narrower type than T. If TB is a word of several elements, T is int32_t, and
-// elements of A are words too. Cost per step of k: MR * NV multiply-adds and NV + MR loads. B is read once.
+// Elements of B may be stored in a narrower type than T. If TB is a word of several elements, T is the type of its
+// sums, and elements of A are words too. Cost per step of k: MR * NV multiply-adds and NV + MR loads. B is read once.
 template <typename T, typename TB, int MR, int NV>
 __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, int64_t b_stride, T* TILE_RESTRICT c,
                                      Ahead ahead) {

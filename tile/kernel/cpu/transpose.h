@@ -17,6 +17,12 @@ TILE_INLINE vec<T, W> interleave(vec<T, W> a, vec<T, W> b, indices<I...>) {
       __builtin_shufflevector(a.v, b.v, (((I / Run) & 1) * W + (I / (2 * Run)) * 2 * Run + High * Run + I % Run)...)};
 }
 
+// Alternates W / 2 lanes of a and b, from lane First on.
+template <int First, typename T, int W, int... I>
+TILE_INLINE vec<T, W> zip(vec<T, W> a, vec<T, W> b, indices<I...>) {
+  return {__builtin_shufflevector(a.v, b.v, (First + I / 2 + I % 2 * W)...)};
+}
+
 }  // namespace detail
 
 // Transposes a square matrix of W / Run rows in registers, in log2(W / Run) exchanges. An element of the matrix is a
@@ -41,9 +47,26 @@ TILE_INLINE void transpose_rows(vec<T, W> (&r)[W / Run]) {
   });
 }
 
+// Interleaves the lanes of N vectors, a power of two: lane i of r[j] becomes element N * i + j of the sequence r[0],
+// r[1], ...
+template <int N, typename T, int W>
+TILE_INLINE void zip_rows(vec<T, W> (&r)[N]) {
+  if constexpr (N > 1) {
+    constexpr int H = N / 2;
+    vec<T, W> even[H], odd[H];
+    static_for<H>([&](auto i) { even[i] = r[2 * i], odd[i] = r[2 * i + 1]; });
+    zip_rows(even);
+    zip_rows(odd);
+    static_for<H>([&](auto i) {
+      r[2 * i] = detail::zip<0>(even[i], odd[i], detail::make_indices<W>{});
+      r[2 * i + 1] = detail::zip<W / 2>(even[i], odd[i], detail::make_indices<W>{});
+    });
+  }
+}
+
 template <typename T>
 TILE_INLINE void store_zero(T* p, int64_t n) {
-  for (int64_t i = 0; i < n; ++i) p[i] = T(0);
+  for (int64_t i = 0; i < n; ++i) p[i] = T{};
 }
 
 namespace detail {
@@ -123,6 +146,15 @@ void copy_matrix(T* TILE_RESTRICT dst, int64_t dst_row, const S* TILE_RESTRICT s
       for (int64_t j = 0; j < cols; ++j) dst[i * dst_row + j] = convert<T>(load<1>(src + i * row + j * col)).v;
     }
   }
+}
+
+// 16-bit floats that stay in their type are copied as bits.
+template <typename T>
+requires is_class<T>
+void copy_matrix(T* TILE_RESTRICT dst, int64_t dst_row, const T* TILE_RESTRICT src, int64_t row, int64_t col,
+                 int64_t rows, int64_t cols) {
+  using Bits = detail::bits_t<T>;
+  copy_matrix(reinterpret_cast<Bits*>(dst), dst_row, reinterpret_cast<const Bits*>(src), row, col, rows, cols);
 }
 
 // Like copy_matrix(), for a destination with rows of `width` elements. `width` is a multiple of the vector length. In

@@ -5,6 +5,8 @@
 #include "tile/arch/cpu/vec.h"
 #include "tile/core/shape.h"
 #include "tile/core/static_for.h"
+#include "tile/kernel/cpu/transpose.h"
+#include "tile/kernel/cpu/words.h"
 #include "tile/op/reduce.h"
 
 namespace heddle::tile {
@@ -106,6 +108,50 @@ requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int
   settle();
 }
 
+// True if the op multiplies elements in words: it has a type `word`.
+template <typename Op>
+inline constexpr bool kInWords = requires {
+  typename Op::word;
+};
+
+// window_tile() and its epilogue for an op that multiplies in words. The tile has `words` words of channels, at most W.
+template <int Pixels, typename T, typename Op, typename N, typename Epilogue>
+TILE_INLINE void window_words(const WindowShape& s, const T* in, const int64_t (&lo)[3], const int64_t (&hi)[3],
+                              const Op& op, int64_t channel, N words, const Epilogue& epilogue, int64_t image,
+                              int64_t pixel) {
+  using Word = typename Op::word;
+  using Sum = typename Word::sum;
+  constexpr int W = kLanes, E = Word::kElements;
+  const int64_t row = s.in[2] * s.pitch(), plane = row * s.in[1], step = s.stride[2] * s.pitch();
+  vec<Sum, W> acc[Pixels][E];
+  static_for<Pixels * E>([&](auto i) { acc[i / E][i % E] = zero<Sum, W>(); });
+  for (int64_t d = lo[0]; d < hi[0]; ++d) {
+    for (int64_t y = lo[1]; y < hi[1]; ++y) {
+      const T* line = in + d * s.dilation[0] * plane + y * s.dilation[1] * row;
+      for (int64_t x = lo[2]; x < hi[2]; ++x) {
+        const T* p = line + x * s.dilation[2] * s.pitch();
+        vec<Sum, W> w[E];
+        op.weights((d * s.kernel[1] + y) * s.kernel[2] + x, channel, words, w);
+        static_for<Pixels>([&](auto i) {
+          const vec<Sum, W> some = load_n<W>(reinterpret_cast<const Sum*>(p + i * step), words);
+          static_for<E>([&](auto e) { acc[i][e] = multiply_words<Word>(some, w[e], acc[i][e]); });
+        });
+      }
+    }
+  }
+  for (int i = 0; i < Pixels; ++i) {
+    zip_rows(acc[i]);
+    for (int e = 0; e < E; ++e) {
+      const int64_t left = words * E - e * W;
+      if (left >= W) {
+        epilogue.template operator()<W>(acc[i][e], image, pixel + i, channel + e * W, index_constant<W>{});
+      } else if (left > 0) {
+        epilogue.template operator()<W>(acc[i][e], image, pixel + i, channel + e * W, left);
+      }
+    }
+  }
+}
+
 }  // namespace detail
 
 // Reduces each window with `op`, which has these members:
@@ -115,6 +161,7 @@ requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int
 //   step(acc, x, weight)       the accumulator after one more element x
 //   kLong                      true if sums have so many taps that they must be compensated
 //   compute                    the type of the accumulators; the input is converted to it
+//   word                       optional: words of channels are multiplied, by weights(tap, channel, n, w)
 //
 // The epilogue is as for gemm(): the batch is the image, the row is the output pixel, and the column is the first
 // channel of the vector. Runs tasks [begin, end) of s.tasks(). Needs no scratch. The input and the output have the same
@@ -150,6 +197,22 @@ void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epil
         }
       };
       int64_t channel = 0;
+      if constexpr (detail::kInWords<Op>) {
+        constexpr int E = Op::word::kElements;
+        const auto run_words = [&](auto words) {
+          if (many) {
+            detail::window_words<P>(s, in + channel, lo, hi, op, channel, words, epilogue, n, pixel0 + ow);
+          } else {
+            detail::window_words<1>(s, in + channel, lo, hi, op, channel, words, epilogue, n, pixel0 + ow);
+          }
+        };
+        for (; channel + E * W <= s.c; channel += E * W) run_words(index_constant<W>{});
+        // One vector of channels is widened faster than a part of a vector of words is loaded.
+        if (s.c - channel > W && (s.c - channel) % E == 0) {
+          run_words((s.c - channel) / E);
+          channel = s.c;
+        }
+      }
       for (; channel + W <= s.c; channel += W) run(channel, index_constant<W>{});
       if (channel < s.c) run(channel, s.c - channel);
       ow += many ? P : 1;
@@ -176,6 +239,25 @@ struct DepthwiseOp {
   template <int W>
   TILE_INLINE vec<C, W> step(vec<C, W> acc, vec<C, W> x, vec<C, W> w) const {
     return fma(x, w, acc);
+  }
+};
+
+// DepthwiseOp with products of words (words.h). The channels of a word have separate sums, so each filter is multiplied
+// as a word with one element that is not zero. This wastes products, but nothing is widened.
+template <typename Word>
+struct DepthwiseWordsOp : DepthwiseOp<typename Word::sum, typename Word::b_element> {
+  using word = Word;
+
+  // Of `n` words of channels: the words of w[e] have element e alone.
+  template <int W, typename N>
+  TILE_INLINE void weights(int64_t tap, int64_t channel, N n, vec<typename Word::sum, W> (&w)[Word::kElements]) const {
+    constexpr int kBits = 32 / Word::kElements;
+    const auto* all = reinterpret_cast<const int32_t*>(this->filters + tap * this->c + channel);
+    const vec<int32_t, W> words = load_n<W>(all, n);
+    static_for<Word::kElements>([&](auto e) {
+      constexpr uint32_t kElement = uint32_t((uint64_t{1} << kBits) - 1) << kBits * int(e);
+      w[e] = bit_cast<typename Word::sum>(words & int32_t(kElement));
+    });
   }
 };
 

@@ -157,9 +157,10 @@ struct ProductTypes {
 
 ProductTypes types_of(schedule::Words words, DType compute) {
   using schedule::Words;
-  const std::string_view word = words == Words::kBytes    ? "tile::byte_quad"
-                                : words == Words::kShorts ? "tile::short_pair"
-                                                          : "";
+  const std::string_view word = words == Words::kBytes     ? "tile::byte_quad"
+                                : words == Words::kShorts  ? "tile::short_pair"
+                                : words == Words::kBfloats ? "tile::bfloat_pair"
+                                                           : "";
   if (word.empty()) return {computed_type(compute), word, compute, compute};
   return {computed_type(compute), word, schedule::element_of(words, true), schedule::element_of(words, false)};
 }
@@ -183,7 +184,7 @@ std::string words_text(const KernelDesc& desc, const GemmDesc& gemm, bool is_a, 
     int64_t batch[tile::kBatchDims], elements = schedule::elements_of(gemm.words);
     for (int d = 0; d < tile::kBatchDims; ++d) batch[d] = o.batch[d] / elements;
     const std::string in_words = sizes.batch(batch), row = sizes.folded(o.row / elements);
-    return fmt::format("tile::DirectA<int32_t>{{{{reinterpret_cast<const int32_t*>({}), {}, {}, 1}}}}", pointer,
+    return fmt::format("tile::DirectA<{0}>{{{{reinterpret_cast<const {0}*>({1}), {2}, {3}, 1}}}}", types.sums, pointer,
                        in_words, row);
   }
   const std::string batch = sizes.batch(o.batch), row = sizes.folded(o.row), col = sizes.folded(o.col);
@@ -337,7 +338,7 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   if (conv.direct) {
     const std::string image = argument(desc, 0);
     e.out.line("const tile::DirectX<{}> x{{{}}};", compute,
-               words ? fmt::format("reinterpret_cast<const int32_t*>({})", image) : image);
+               words ? fmt::format("reinterpret_cast<const {}*>({})", compute, image) : image);
   } else {
     const std::string offset = z.place(conv.offset), image = z.of_batch(conv.batch);
     const std::string stride = z.list(conv.stride), channel = z.folded(conv.channel);
@@ -427,7 +428,10 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
   std::string extents = e.sizes.fields({{"batch", s.batch}, {"c", s.c}});
   if (s.pixel > 0) extents += ", " + e.sizes.fields({{"pixel", s.pixel}});
   e.out.line("{} tile::WindowShape shape{{{}, {}}};", constness(e.sizes), extents, window_fields(s, e.sizes));
-  if (window.filters) {
+  if (window.words != schedule::Words::kNone) {
+    e.out.line("const tile::DepthwiseWordsOp<{}> op{{{{{}, {}}}}};", types_of(window.words, c.compute).word,
+               argument(desc, 1), e.sizes(s.c));
+  } else if (window.filters) {
     e.out.line("const tile::DepthwiseOp<{}, {}{}> op{{{}, {}}};", compute, storage_type(window.w), long_sum,
                argument(desc, 1), e.sizes(s.c));
   } else {
