@@ -28,9 +28,9 @@ TORCHVISION = {
     "shufflenet_v2_x0_5": 96, "squeezenet1_1": 64, "efficientnet_b0": 96, "regnet_y_400mf": 32, "mnasnet0_5": 96, "googlenet": 64,
     "convnext_tiny": 32, "swin_t": 32, "swin_v2_t": 32}
 TIMM = {
-    "resnetv2_50": 32, "seresnet18": 32, "ecaresnet26t": 32, "resnest14d": 32, "res2net50_26w_4s": 32, "dla34": 32, "hrnet_w18_small": 32,
-    "ghostnet_050": 32, "mixnet_s": 32, "rexnet_100": 32, "cspresnet50": 32, "repvgg_a0": 32, "mobileone_s0": 32, "fastvit_t8": 64,
-    "edgenext_xx_small": 64, "mobilevit_xxs": 64, "poolformer_s12": 64, "skresnet18": 32, "selecsls42": 32, "ese_vovnet19b_slim": 32,
+    "resnetv2_50": 96, "seresnet18": 32, "ecaresnet26t": 96, "resnest14d": 32, "res2net50_26w_4s": 32, "dla34": 32, "hrnet_w18_small": 32,
+    "ghostnet_050": 32, "mixnet_s": 32, "rexnet_100": 32, "cspresnet50": 32, "repvgg_a0": 32, "mobileone_s0": 96, "fastvit_t8": 64,
+    "edgenext_xx_small": 64, "mobilevit_xxs": 64, "poolformer_s12": 64, "skresnet18": 96, "selecsls42": 32, "ese_vovnet19b_slim": 32,
     "efficientformerv2_s0": 224, "inception_next_atto": 32, "starnet_s1": 32, "mixer_s32_224": 224, "gmlp_ti16_224": 224, "resmlp_12_224": 224, "deit_tiny_patch16_224": 224,
     "cait_xxs24_224": 224, "xcit_nano_12_p16_224": 224, "levit_128s": 224, "pvt_v2_b0": 64, "pit_ti_224": 224, "convit_tiny": 224,
     "visformer_tiny": 224, "tnt_s_legacy_patch16_224": 224, "coatnet_0_rw_224": 224}
