@@ -273,11 +273,13 @@ class SessionTest(unittest.TestCase):
 
     def test_registers_again(self):
         model, inputs = perceptron(), {"x": normal(3, 48)}
+        old = session(model)
         for _ in range(3):
             onnxruntime.unregister_execution_provider_library("heddle")
             self.assertEqual(devices(), [])
             onnxruntime.register_execution_provider_library("heddle", str(LIBRARY))
             self.check(session(model), model, inputs)
+            self.check(old, model, inputs)  # made before
 
 
 LOAD = """
