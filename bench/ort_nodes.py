@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs the official ONNX node tests through ONNX Runtime with Heddle's provider: ort_nodes.py LIBRARY DATA [PATTERN...].
+"""Runs the official ONNX node tests through ONNX Runtime with Heddle's provider: ort_nodes.py LIBRARY DATA [PATTERN...] [--target cuda:0].
 
 LIBRARY: libheddle_ort.so; DATA: the folder onnx/backend/test/data/node of the package onnx; PATTERN: part of a test's name. Prints
 each test whose results are wrong with the provider but not without it, then how many nodes the provider took. A test that ONNX
@@ -81,9 +81,10 @@ def main():
     parser.add_argument("library", type=pathlib.Path)
     parser.add_argument("data", type=pathlib.Path)
     parser.add_argument("patterns", nargs="*", default=[""])
+    parser.add_argument("--target", default="cpu", help="the device")
     arguments = parser.parse_args()
     onnxruntime.register_execution_provider_library("heddle", str(arguments.library.resolve()))
-    devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == "HeddleExecutionProvider"]
+    devices = [device for device in onnxruntime.get_ep_devices() if device.ep_metadata.get("target") == arguments.target]
     counts = collections.Counter()
     failures = 0
     for folder in sorted(arguments.data.iterdir()):

@@ -87,7 +87,7 @@ def main():
     arguments = parser.parse_args()
     arguments.into.mkdir(parents=True, exist_ok=True)
     onnxruntime.register_execution_provider_library("heddle", str(arguments.library.resolve()))
-    devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == "HeddleExecutionProvider"]
+    devices = [device for device in onnxruntime.get_ep_devices() if device.ep_metadata.get("target") == "cpu"]
     wrong = 0
     for package in PACKAGES:
         for model in fetch(package, arguments.into):

@@ -55,7 +55,7 @@ def main():
     providers = ["CPUExecutionProvider"]
     if len(sys.argv) > 3:
         onnxruntime.register_execution_provider_library("heddle", sys.argv[3])
-        devices = [device for device in onnxruntime.get_ep_devices() if device.ep_name == "HeddleExecutionProvider"]
+        devices = [device for device in onnxruntime.get_ep_devices() if device.ep_metadata.get("target") == "cpu"]
         options.add_provider_for_devices(devices, {"threads": str(threads)})
         providers = None
     start = time.perf_counter()

@@ -12,7 +12,6 @@ namespace heddle::ort {
 // The version of the interface that has every function below: that of ONNX Runtime 1.24.
 inline constexpr uint32_t kAbiVersion = 24;
 
-struct OrtDataType;
 struct OrtEpDevice;
 struct OrtEpGraphSupportInfo;
 struct OrtGraph;

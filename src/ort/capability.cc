@@ -153,7 +153,7 @@ class Finder {
             return WeightPlace{"zeros", 0};
           });
       provide_zeros(largest);
-      onnx::import_model(bytes, nullptr, folder_.path(), {.shapes = inferred_shapes(graph_, region)});
+      onnx::import_model(bytes, nullptr, folder_ ? folder_->path() : "", {.shapes = inferred_shapes(graph_, region)});
       return true;
     } catch (const Error& error) {
       blame(region, error);
@@ -164,7 +164,8 @@ class Finder {
   // What large constants contain decides nothing, so that the import reads zeros in their place.
   void provide_zeros(size_t bytes) {
     if (bytes <= zeros_) return;
-    const std::string path = folder_.path() + "/zeros";
+    if (!folder_) folder_.emplace("heddle-ort");
+    const std::string path = folder_->path() + "/zeros";
     const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     if (file.get() < 0 || ::ftruncate(file.get(), static_cast<off_t>(bytes)) != 0) {
       fail_errno(path, "writing the file", errno, "Set TMPDIR to a folder that can be written");
@@ -201,7 +202,7 @@ class Finder {
   const Options& options_;
   Capability result_;
   std::set<std::vector<size_t>> accepted_;
-  TempDir folder_{"heddle-ort"};
+  std::optional<TempDir> folder_;  // for zeros
   size_t zeros_ = 0;
   int imports_ = 0;
 };

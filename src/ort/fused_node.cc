@@ -16,13 +16,21 @@ FusedNode::FusedNode(const Runtime& runtime, Place place, const std::string& pat
     model_ = std::make_unique<const Model::Impl>(path_, options.compile, place_.pool);
     inputs_ = places_of(model_->inputs(), place_.inputs);
     outputs_ = places_of(model_->outputs(), place_.outputs);
-    if (place_.gpu != nullptr) {  // now rather than at the first run
-      std::vector<Shape> shapes;
-      for (const PortInfo& port : model_->inputs()) shapes.push_back(port.shape);
-      model_->prepare(shapes);
-    }
+    if (place_.gpu != nullptr) prepare();
   } catch (const Error& error) {
     rethrow(error);
+  }
+}
+
+// Compiles what enqueue() needs now rather than at the first run.
+void FusedNode::prepare() {
+  std::vector<Shape> shapes;
+  for (const PortInfo& port : model_->inputs()) shapes.push_back(port.shape);
+  try {
+    model_->prepare(shapes);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kUnsupportedOperator) throw;
+    needs_host_ = true;
   }
 }
 
@@ -57,7 +65,11 @@ OrtStatus* FusedNode::compute_node(OrtNodeComputeInfo* self, void*, OrtKernelCon
   const auto* const node = static_cast<const FusedNode*>(self);
   return node->runtime_.guarded([&] {
     try {
-      node->place_.gpu == nullptr ? node->run(context) : node->run_on_gpu(context);
+      if (node->place_.gpu == nullptr) {
+        node->run(context);
+      } else {
+        node->needs_host_ ? node->run_through_host(context) : node->run_on_gpu(context);
+      }
     } catch (const Error& error) {
       node->rethrow(error);
     }
@@ -108,6 +120,30 @@ void FusedNode::run_on_gpu(OrtKernelContext* context) const {
   const std::shared_ptr<void> workspace(memory.take(needs.workspace_bytes, stream),
                                         [&](void* data) { memory.give(data); });
   model_->enqueue(inputs, outputs, workspace.get(), stream);
+}
+
+// The model copies its inputs and outputs itself. It does not know the session's stream, which is waited for.
+void FusedNode::run_through_host(OrtKernelContext* context) const {
+  const runtime::CudaContext& gpu = place_.gpu->memory().context();
+  const CudaDriver& driver = gpu.driver();
+  gpu.make_current();
+  gpu.check(driver.stream_synchronize(runtime_.get<void*>(api::kKernelContextGetGpuComputeStream, context)),
+            "cuStreamSynchronize");
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    Operand operand = input(context, i);
+    Tensor& copy = inputs.emplace_back(model_->inputs()[i].dtype, std::move(operand.shape));
+    if (copy.bytes() == 0) continue;
+    gpu.check(driver.copy_out(copy.mutable_data(), reinterpret_cast<uint64_t>(operand.data), copy.bytes()),
+              "cuMemcpyDtoH");
+  }
+  const std::vector<Tensor> outputs = model_->run_in_order(inputs);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto memory = reinterpret_cast<uint64_t>(output(context, i, outputs[i].shape()));
+    gpu.make_current();
+    if (outputs[i].bytes() > 0)
+      gpu.check(driver.copy_in(memory, outputs[i].data(), outputs[i].bytes()), "cuMemcpyHtoD");
+  }
 }
 
 }  // namespace heddle::ort

@@ -24,7 +24,8 @@ class FusedNode : public OrtNodeComputeInfo {
     Gpu* gpu = nullptr;                        // of the session; null: the CPU
   };
 
-  // Compiles a model or loads a plan file. `file`: keeps the file at `path`, which other shapes need again.
+  // Compiles a model or loads a plan file. `file`: keeps the file at `path`, which other shapes need again. Throws the
+  // errors of Model::load().
   FusedNode(const Runtime& runtime, Place place, const std::string& path, std::shared_ptr<const ModelFolder> file,
             const Options& options);
 
@@ -42,8 +43,10 @@ class FusedNode : public OrtNodeComputeInfo {
     Shape shape;
   };
 
+  void prepare();
   void run(OrtKernelContext* context) const;
   void run_on_gpu(OrtKernelContext* context) const;
+  void run_through_host(OrtKernelContext* context) const;
   Operand input(OrtKernelContext* context, size_t port) const;
   void* output(OrtKernelContext* context, size_t port, const Shape& shape) const;
   std::vector<size_t> places_of(const std::vector<PortInfo>& ports, const std::vector<std::string>& names) const;
@@ -55,6 +58,7 @@ class FusedNode : public OrtNodeComputeInfo {
   std::shared_ptr<const ModelFolder> file_;
   std::unique_ptr<const Model::Impl> model_;
   std::vector<size_t> inputs_, outputs_;  // of each port of the model: its place among those of the node
+  bool needs_host_ = false;               // on a GPU: a step of the plan runs on the host
 };
 
 }  // namespace heddle::ort

@@ -160,10 +160,6 @@ std::optional<DType> dtype_of(int element) {
   return type == nullptr ? std::nullopt : std::optional(type->dtype);
 }
 
-int element_of(DType dtype) {
-  return std::find_if(kTypes.begin(), kTypes.end(), [&](const auto& t) { return t.dtype == dtype; })->element;
-}
-
 Graph read_graph(const Runtime& runtime, const OrtGraph* graph) {
   Reader reader(runtime);
   std::vector<const OrtNode*> nodes(runtime.get<size_t>(api::kGraphGetNumNodes, graph));

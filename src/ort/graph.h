@@ -17,7 +17,6 @@ namespace heddle::ort {
 int onnx_type_of(int element);
 // The element type with this number in ONNX Runtime's interface. std::nullopt if Heddle has no such type.
 std::optional<DType> dtype_of(int element);
-int element_of(DType dtype);
 
 // A value of a graph of ONNX Runtime.
 struct GraphValue {

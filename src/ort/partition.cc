@@ -8,8 +8,8 @@
 namespace heddle::ort {
 namespace {
 
-// Merging looks at each pair of neighbouring sets; more sets than this stay as they are.
-constexpr size_t kMostMerged = 256;
+// Each merge looks for paths between neighbouring sets. If that would take more steps than this, sets stay as they are.
+constexpr size_t kMostSteps = 200'000'000;
 
 class DisjointSets {
  public:
@@ -103,7 +103,7 @@ std::vector<std::vector<size_t>> partition(const NodeGraph& graph) {
     }
   };
   collect();
-  if (members.size() <= kMostMerged) {
+  if (members.size() * members.size() <= kMostSteps / std::max<size_t>(graph.wanted.size(), 1)) {
     while (merge_two(graph, sets)) {
     }
     collect();

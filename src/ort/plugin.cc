@@ -1,6 +1,7 @@
 #include "ort/plugin.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,7 +28,10 @@ class Factory : public OrtEpFactory {
     OrtEpFactory::get_vendor = [](const OrtEpFactory*) { return "Heddle"; };
     OrtEpFactory::get_supported_devices = get_supported_devices;
     OrtEpFactory::create_ep = create_ep;
-    OrtEpFactory::release_ep = [](OrtEpFactory*, OrtEp* ep) { delete static_cast<Provider*>(ep); };
+    OrtEpFactory::release_ep = [](OrtEpFactory* self, OrtEp* ep) {
+      delete static_cast<Provider*>(ep);
+      of(self).release();
+    };
     OrtEpFactory::get_vendor_id = [](const OrtEpFactory*) { return uint32_t{0}; };
     OrtEpFactory::get_version = [](const OrtEpFactory*) { return heddle::version(); };
     OrtEpFactory::validate_compatibility_info = validate_compatibility_info;
@@ -47,6 +51,12 @@ class Factory : public OrtEpFactory {
       runtime_.log(logger, severity_of(level), std::string(message));
     });
   }
+  // A program may unregister the library before it closes the sessions that use it.
+  void release() {
+    if (--users_ == 0) delete this;
+  }
+
+ private:
   ~Factory() {
     set_log_sink({});
     for (OrtHardwareDevice* const device : made_) runtime_.ep_api()(ep_api::kReleaseHardwareDevice, device);
@@ -54,7 +64,6 @@ class Factory : public OrtEpFactory {
   Factory(const Factory&) = delete;
   Factory& operator=(const Factory&) = delete;
 
- private:
   static Factory& of(OrtEpFactory* self) { return *static_cast<Factory*>(self); }
 
   // Devices in the order in which ONNX Runtime asks for them.
@@ -146,6 +155,7 @@ class Factory : public OrtEpFactory {
         gpu = target == nullptr ? nullptr : of(self).find_gpu(std::string(target));
       }
       *ep = new Provider(runtime, read_options(runtime, session, gpu == nullptr ? "cpu" : gpu->target()), logger, gpu);
+      ++of(self).users_;
     });
   }
 
@@ -158,6 +168,7 @@ class Factory : public OrtEpFactory {
   static constexpr const char* kTargetKey = "target";  // in the metadata of a device
 
   Runtime runtime_;
+  std::atomic<int> users_{1};  // sessions, and the registration
   std::vector<std::unique_ptr<Gpu>> gpus_;
   std::vector<OrtHardwareDevice*> made_;
 };
@@ -185,6 +196,6 @@ heddle::ort::OrtStatus* CreateEpFactories(const char*, const heddle::ort::OrtApi
 }
 
 heddle::ort::OrtStatus* ReleaseEpFactory(heddle::ort::OrtEpFactory* factory) {
-  delete static_cast<heddle::ort::Factory*>(factory);
+  static_cast<heddle::ort::Factory*>(factory)->release();
   return nullptr;
 }

@@ -113,5 +113,18 @@ TEST(Partition, ALongChainTakesNoDeepStack) {
   EXPECT_EQ(partition(graph).size(), 2U);
 }
 
+TEST(Partition, ManySetsTakeNoLongTime) {
+  constexpr size_t kCount = 60'000;
+  NodeGraph graph;
+  for (size_t node = 0; node < kCount; ++node) {
+    std::vector<size_t>& next = graph.successors.emplace_back();
+    for (const size_t distance : {1, 7, 500}) {
+      if (node + distance < kCount) next.push_back(node + distance);
+    }
+    graph.wanted.push_back(node % 3 != 0);
+  }
+  EXPECT_GT(partition(graph).size(), 1000U);
+}
+
 }  // namespace
 }  // namespace heddle::ort

@@ -172,6 +172,14 @@ class SessionTest(unittest.TestCase):
             self.assertEqual(taken(made), ["Add", "Mul"])
             self.check(made, model, {"x": RANDOM.integers(0, 9, (5, 3)).astype(kind), "z": RANDOM.integers(0, 9, 3).astype(kind)})
 
+    def test_an_operator_that_runs_on_the_host(self):
+        nodes = [helper.make_node("Sin", ["x"], ["a"]), helper.make_node("Det", ["a"], ["b"]), helper.make_node("Exp", ["b"], ["y"])]
+        model = model_of(nodes, [("x", np.float32, ["n", 4, 4])], [("y", np.float32, ["n"])])
+        made = session(model)
+        self.assertEqual(taken(made), ["Det", "Exp", "Sin"])
+        for batch in (3, 2, 3):
+            self.check(made, model, {"x": normal(batch, 4, 4)})
+
     def test_attributes_of_each_kind(self):
         nodes = [
             helper.make_node("Conv", ["x", "w"], ["a"], pads=[1, 1, 1, 1], strides=[2, 2], auto_pad="NOTSET", group=1),
@@ -265,11 +273,13 @@ class SessionTest(unittest.TestCase):
 
     def test_registers_again(self):
         model, inputs = perceptron(), {"x": normal(3, 48)}
+        old = session(model)
         for _ in range(3):
             onnxruntime.unregister_execution_provider_library("heddle")
             self.assertEqual(devices(), [])
             onnxruntime.register_execution_provider_library("heddle", str(LIBRARY))
             self.check(session(model), model, inputs)
+            self.check(old, model, inputs)  # made before
 
 
 LOAD = """

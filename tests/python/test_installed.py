@@ -12,12 +12,14 @@ CMAKE, BUILD = sys.argv[1], pathlib.Path(sys.argv[2])
 SOURCES = pathlib.Path(__file__).parents[2] / "python" / "heddle"
 
 PROGRAM = """
+import os
 import sys
 sys.path.insert(0, sys.argv[1])
 import heddle
 import heddle.tile.language
 import heddle.tile.tools.compile
 assert heddle.__file__.startswith(sys.argv[1]), heddle.__file__
+assert os.path.exists(heddle.ort_library()), heddle.ort_library()
 print(heddle.__version__)
 """
 
