@@ -173,7 +173,8 @@ std::optional<ValueId> narrow_division(DequantizedFinder& finder, ir::Rewriter& 
   if (small.op != Op::kCast || r.target().dtype(small.inputs[0]) != DType::kF32) return std::nullopt;
   ir::Builder b = finder.builder();
   scale->value = small.inputs[0];
-  if (scale->is_scalar() && finder.is_constant(scale->value)) {
+  const auto bytes = finder.find(r(x.inputs[0]));  // these may become what they were
+  if (scale->is_scalar() && finder.is_constant(scale->value) && !(bytes && bytes->scale)) {
     if (const auto quotient = ScaledQuotient(finder, r, *scale).run(r(x.inputs[0]))) return quotient;
   }
   const Shape& shape = graph.shape(cast.outputs[0]);
