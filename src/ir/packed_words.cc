@@ -52,6 +52,17 @@ void pack_row(const uint8_t* from, int64_t k, uint8_t offset, uint32_t* to) {
   }
 }
 
+template <int kBits>
+void unpack(const uint32_t* words, int64_t count, uint8_t* to) {
+  constexpr uint32_t kMask = (1u << kBits) - 1;
+  constexpr auto kPerWord = static_cast<int>(tile::packed_per_word(kBits));
+  for (int64_t w = 0; w < count; ++w) {
+    for (int i = 0; i < kPerWord; ++i) {
+      to[w * kPerWord + i] = static_cast<uint8_t>(words[w] >> tile::packed_shift(i, kBits) & kMask);
+    }
+  }
+}
+
 }  // namespace
 
 int64_t integers_per_word(int64_t bits) {
@@ -95,6 +106,12 @@ Tensor pack_words(const ByteRows& rows, int64_t bits, int64_t offset) {
     }
   });
   return result;
+}
+
+HEDDLE_CLONES void unpack_words(const uint32_t* words, int64_t count, int64_t bits, uint8_t* to) {
+  if (bits == 2) unpack<2>(words, count, to);
+  if (bits == 4) unpack<4>(words, count, to);
+  if (bits == 8) unpack<8>(words, count, to);
 }
 
 }  // namespace heddle::ir

@@ -26,5 +26,7 @@ std::pair<int64_t, int64_t> range_of(const ByteRows& rows);
 // Packs the integers into words, as `dequantize` reads them. `offset` is added to each integer, which must then be at
 // least 0 and below 2^bits.
 Tensor pack_words(const ByteRows& rows, int64_t bits, int64_t offset);
+// The integers of `count` words, a byte each.
+void unpack_words(const uint32_t* words, int64_t count, int64_t bits, uint8_t* to);
 
 }  // namespace heddle::ir

@@ -57,6 +57,55 @@ TEST(CudaConv, StorePhasesWithinBounds) {
   compile_and_run(batch);
 }
 
+// Sums of bytes are exact, of unsigned and of signed ones, by every family and where the epilogue quantises them.
+TEST(CudaConv, Bytes) {
+  CudaBatch batch;
+  for (const std::string x : {"u8", "i8"}) {
+    const auto add = [&](const char* family, const std::string& image, const std::string& filters,
+                         const std::string& attrs, const std::string& y) {
+      batch.add(fmt::format("{} {} {}", x, family, image), conv_text(x + image, "i8" + filters, attrs, "i32" + y),
+                {.family = family});
+    };
+    for (const char* family : {"wgmma_im2col", "im2col_splitk", "mma"}) {
+      add(family, "[2,7,9,32]", "[48,32,3,3]", attributes("[1,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 1),
+          "[2,7,9,48]");
+      add(family, "[1,9,11,144]", "[24,144,3,2]", attributes("[2,2]", "[1,0]", "[1,1]", "[1,1]", "[1,1]", 1),
+          "[1,5,6,24]");
+    }
+    for (const char* family : {"wgmma", "cluster_splitk", "mma"}) {
+      add(family, "[2,7,9,48]", "[40,48,1,1]", attributes("[1,1]", "[0,0]", "[0,0]", "[1,1]", "[1,1]", 1),
+          "[2,7,9,40]");
+    }
+    add("", "[2,7,9,24]", "[40,24,1,1]", attributes("[1,1]", "[0,0]", "[0,0]", "[1,1]", "[1,1]", 1), "[2,7,9,40]");
+    add("", "[1,7,9,5]", "[6,5,3,3]", attributes("[1,1]", "[2,2]", "[2,2]", "[2,2]", "[1,1]", 1), "[1,7,9,6]");
+    add("", "[1,7,9,37]", "[37,1,3,3]", attributes("[2,1]", "[1,1]", "[1,1]", "[1,1]", "[1,1]", 37), "[1,4,9,37]");
+  }
+  batch.add("quantised", R"(graph g(%x: u8[2,7,9,32], %r: u8[2,7,9,48]) {
+      %w = constant {value = i8[48,32,3,3]{1}}
+      %s = constant {value = f32[]{0.00390625}}
+      %z = constant {value = f32[]{0.25}}
+      %low = constant {value = f32[]{0}}
+      %high = constant {value = f32[]{255}}
+      %0 = conv(%x, %w) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"} : i32[2,7,9,48]
+      %1 = cast(%0) {to = f32}
+      %2 = broadcast(%s) {shape = [2,7,9,48], dims = []}
+      %3 = mul(%1, %2)
+      %4 = cast(%r) {to = f32}
+      %5 = broadcast(%z) {shape = [2,7,9,48], dims = []}
+      %6 = mul(%4, %5)
+      %7 = add(%3, %6)
+      %8 = round(%7)
+      %9 = broadcast(%low) {shape = [2,7,9,48], dims = []}
+      %10 = max(%8, %9)
+      %11 = broadcast(%high) {shape = [2,7,9,48], dims = []}
+      %12 = min(%10, %11)
+      %13 = cast(%12) {to = u8}
+      return "y" = %13
+    })",
+            {.family = "wgmma_im2col"});
+  compile_and_run(batch);
+}
+
 TEST(CudaConv, Threads) {
   CudaBatch batch;
   add_convolutions(batch, "f32", {});

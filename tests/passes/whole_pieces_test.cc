@@ -35,7 +35,9 @@ struct Case {
 
 TEST(SpaceToDepth, ComputeTheSame) {
   const Case cases[] = {
-      {"f16[2,15,14,3]", "f16[5,3,7,7]", 2, 3, 3, 1, 16, 4},      // the first layer of a ResNet
+      {"f16[2,15,14,3]", "f16[5,3,7,7]", 2, 3, 3, 1, 16, 4},  // the first layer of a ResNet
+      {"u8[2,15,14,3]", "i8[5,3,7,7]", 2, 3, 3, 1, 32, 4},    // the same of bytes
+      {"i8[1,12,13,24]", "i8[4,24,3,3]", 1, 1, 1, 1, 32, 3},
       {"f16[1,12,13,3]", "f16[4,3,3,3]", 2, 1, 1, 1, 16, 2},      // an odd size
       {"f16[1,12,14,3]", "f16[4,3,3,3]", 2, 0, 1, 1, 16, 2},      // padding on one side
       {"f16[1,12,14,3]", "f16[4,3,3,3]", 2, 0, 0, 1, 16, 2},      // a line that no window reads

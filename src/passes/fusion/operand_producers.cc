@@ -23,6 +23,11 @@ bool is_cheap(const Node& node) {
   return ir::is_elementwise(node.op) && !ir::is_costly(node.op);
 }
 
+// What is quantised is stored so, by the kernel that has the sums.
+bool is_quantising(const ir::Graph& graph, const Node& node) {
+  return node.op == Op::kCast && is_small_int(graph, node.outputs[0]);
+}
+
 // Elementwise nodes that an epilogue can compute, from the last to the first; those whose results leave the epilogue
 // first.
 struct SideValues {
@@ -50,6 +55,7 @@ class SideFinder {
   bool is_small(ValueId v) const { return element_count(graph_.shape(v)) * kSmallPart <= count_; }
   bool may_be_taken(NodeId id) const {
     const Node& node = graph_.node(id);
+    if (is_quantising(graph_, node)) return false;
     const bool is_free = c_.role[id] == Role::kMemory && !inside_(id) && node.outputs.size() == 1;
     const bool has_form = is_cheap(node) || node.op == Op::kReshape || node.op == Op::kIota ||
                           (node.op == Op::kBroadcast && is_small(node.inputs[0]));
@@ -247,8 +253,7 @@ bool OperandProducers::is_own(NodeId id) const {
     return c_.role[graph_.value(node.inputs[0]).producer] == Role::kMemory;
   }
   if (node.op == Op::kGather) return is_one_row(c_, node);
-  // What is quantised is stored so.
-  if (node.op == Op::kCast && is_small_int(graph_, v)) return false;
+  if (is_quantising(graph_, node)) return false;
   const bool has_form = is_cheap(node) || node.op == Op::kBroadcast || node.op == Op::kSlice || node.op == Op::kIota;
   return has_form && element_count(graph_.shape(v)) <= count_;
 }

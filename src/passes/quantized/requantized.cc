@@ -53,15 +53,27 @@ class Quantisation {
 
   std::optional<Dequantized> ratio(ValueId v, const std::optional<QuantParameter>& zero) {
     if (graph_.producer(v).op == Op::kCast) v = graph_.producer(v).inputs[0];
-    const Node div = graph_.producer(v);
-    if (div.op != Op::kDiv) return std::nullopt;
-    ValueId x = div.inputs[0];
+    const Node quotient = graph_.producer(v);
+    if (quotient.op != Op::kDiv && quotient.op != Op::kMul) return std::nullopt;
+    ValueId x = quotient.inputs[0];
     if (graph_.producer(x).op == Op::kCast && graph_.dtype(x) == DType::kF64) x = graph_.producer(x).inputs[0];
     const auto found = finder_.find(x);
-    const auto scale = finder_.parameter(div.inputs[1]);
+    auto scale = finder_.parameter(quotient.inputs[1]);
+    if (quotient.op == Op::kMul && scale) {  // by a reciprocal
+      const Node reciprocal = graph_.producer(scale->value);
+      if (reciprocal.op != Op::kDiv || graph_.dtype(v) != DType::kF64 || !is_one(reciprocal.inputs[0]))
+        return std::nullopt;
+      scale->value = reciprocal.inputs[1];
+    }
     const bool equal =
         found && found->scale && scale && finder_.equal(found->scale, scale) && finder_.equal(found->zero, zero);
     return equal ? found : std::nullopt;
+  }
+
+  bool is_one(ValueId v) {
+    const auto parameter = finder_.parameter(v);
+    const Tensor* known = parameter ? graph_.constant_of(parameter->value) : nullptr;
+    return known != nullptr && ir::splat_of(*known) == 1.0;
   }
 
   DequantizedFinder& finder_;
@@ -161,7 +173,8 @@ std::optional<ValueId> narrow_division(DequantizedFinder& finder, ir::Rewriter& 
   if (small.op != Op::kCast || r.target().dtype(small.inputs[0]) != DType::kF32) return std::nullopt;
   ir::Builder b = finder.builder();
   scale->value = small.inputs[0];
-  if (scale->is_scalar() && finder.is_constant(scale->value)) {
+  const auto bytes = finder.find(r(x.inputs[0]));  // these may become what they were
+  if (scale->is_scalar() && finder.is_constant(scale->value) && !(bytes && bytes->scale)) {
     if (const auto quotient = ScaledQuotient(finder, r, *scale).run(r(x.inputs[0]))) return quotient;
   }
   const Shape& shape = graph.shape(cast.outputs[0]);

@@ -9,27 +9,9 @@
 #include "ir/packed_words.h"
 #include "ir/reference/scalar.h"
 #include "ir/rewrite.h"
-#include "tile/core/pack.h"
 
 namespace heddle::passes {
 namespace {
-
-template <int kBits>
-void unpack_row(const uint32_t* words, int64_t count, uint8_t* to) {
-  constexpr uint32_t kMask = (1u << kBits) - 1;
-  constexpr auto kPerWord = static_cast<int>(tile::packed_per_word(kBits));
-  for (int64_t w = 0; w < count; ++w) {
-    for (int i = 0; i < kPerWord; ++i) {
-      to[w * kPerWord + i] = static_cast<uint8_t>(words[w] >> tile::packed_shift(i, kBits) & kMask);
-    }
-  }
-}
-
-HEDDLE_CLONES void unpack(const uint32_t* words, int64_t count, int64_t bits, uint8_t* to) {
-  if (bits == 2) unpack_row<2>(words, count, to);
-  if (bits == 4) unpack_row<4>(words, count, to);
-  if (bits == 8) unpack_row<8>(words, count, to);
-}
 
 HEDDLE_CLONES void scale(const uint8_t* q, int64_t count, float zero, float factor, float* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = (static_cast<float>(q[i]) - zero) * factor;
@@ -109,7 +91,7 @@ Tensor widened(const Node& node, std::span<const Tensor> operands) {
     std::vector<uint8_t> q(static_cast<size_t>(pitch * ir::integers_per_word(bits)));
     std::vector<float> values(static_cast<size_t>(k));
     for (int64_t row = begin; row < end; ++row) {
-      unpack(static_cast<const uint32_t*>(words.data()) + row * pitch, pitch, bits, q.data());
+      ir::unpack_words(static_cast<const uint32_t*>(words.data()) + row * pitch, pitch, bits, q.data());
       for (int64_t b = 0; b < blocks; ++b) {
         const auto at = static_cast<size_t>(row * blocks + b);
         const int64_t first = b * block, count = std::min(block, k - first);

@@ -15,9 +15,12 @@ Target target_of(bool vnni) {
   return target;
 }
 
-ir::Graph integers(const ir::Graph& graph, bool vnni) {
-  const Target target = target_of(vnni);
+ir::Graph integers(const ir::Graph& graph, const Target& target) {
   return run_passes(graph, std::vector<std::string>{"integer_products", "dce"}, {target, Precision::kF32});
+}
+
+ir::Graph integers(const ir::Graph& graph, bool vnni) {
+  return integers(graph, target_of(vnni));
 }
 
 int count_of(const ir::Graph& graph, ir::Op op, DType operand) {
@@ -149,6 +152,27 @@ TEST(IntegerProducts, Convolutions) {
   }
 }
 
+// First operands keep their type, so that a zero point of 0 needs no padding. Filters with a zero point stay floats.
+TEST(IntegerProducts, ConvolutionsOnAGpu) {
+  for (const std::string type : {"u8", "i8"}) {
+    for (int zeros = 0; zeros < 4; ++zeros) {
+      const std::string text =
+          fmt::format("graph g(%x: {}[1,4,6,6]) {{\n%w = constant {{value = {}}}\n{}{}", type,
+                      constant_of("i8", "5,4,3,3", 180, 6), dequantised("x", type, "1,4,6,6", -1, 1, zeros & 1),
+                      dequantised("w", "i8", "5,4,3,3", 0, 5, zeros & 2)) +
+          R"(%y = conv(%xF, %wF) {strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nchw"} : f32[1,5,6,6]
+        return "y" = %y
+      })";
+      SCOPED_TRACE(text);
+      const ir::Graph before = ir::parse(text), after = integers(before, Target::cuda_h200(1));
+      const DType operand = (zeros & 2) != 0 ? DType::kF32 : type == "u8" ? DType::kU8 : DType::kI8;
+      EXPECT_EQ(count_of(after, ir::Op::kConv, operand), 1);
+      EXPECT_EQ(count_of(after, ir::Op::kPad, operand), (zeros & 2) == 0 ? zeros & 1 : 0);
+      expect_same(before, after, 1e-6);
+    }
+  }
+}
+
 // Unsigned filters without a zero point get one when they become signed bytes.
 TEST(IntegerProducts, ConvolutionsWithUnsignedFilters) {
   for (const bool has_zero : {false, true}) {
@@ -224,11 +248,16 @@ TEST(IntegerProducts, ScalesOfTermsStayFloats) {
     EXPECT_EQ(count_of(integers(ir::parse(text), vnni), ir::Op::kDot, DType::kF32), 1);
 }
 
-std::string quantised(double scale, int zero) {
+std::string quantised(double scale, int zero, bool in_f64 = false) {
+  constexpr const char* kInF64 = R"(    %qw = cast(%qs) {to = f64}
+    %qW = broadcast(%qw) {shape = [5,7], dims = []}
+    %qx = cast(%xF) {to = f64}
+    %qd = div(%qx, %qW)
+    %qr = cast(%qd) {to = f32})";
   return fmt::format(R"(
     %qs = constant {{value = f32[]{{{}}}}}
     %qS = broadcast(%qs) {{shape = [5,7], dims = []}} : f32[5,7]
-    %qr = div(%xF, %qS) : f32[5,7]
+{}
     %qo = round(%qr) : f32[5,7]
     %qz = constant {{value = f32[]{{{}}}}}
     %qZ = broadcast(%qz) {{shape = [5,7], dims = []}} : f32[5,7]
@@ -242,7 +271,7 @@ std::string quantised(double scale, int zero) {
     %y = cast(%qn) {{to = u8}} : u8[5,7]
     return "y" = %y
   }})",
-                     scale, zero);
+                     scale, in_f64 ? kInF64 : "    %qr = div(%xF, %qS) : f32[5,7]", zero);
 }
 
 // Quantising again with the same parameters gives the same bytes; with others, it stays.
@@ -253,10 +282,14 @@ TEST(IntegerProducts, DropsEqualQuantisation) {
     for (const ir::Node& node : graph.nodes()) count += node.op == ir::Op::kRound;
     return count;
   };
-  for (const bool vnni : {true, false}) {
-    EXPECT_EQ(rounds(integers(ir::parse(begin + quantised(0.013, 3)), vnni)), 0);
-    EXPECT_EQ(rounds(integers(ir::parse(begin + quantised(0.013, 4)), vnni)), 1);
-    EXPECT_EQ(rounds(integers(ir::parse(begin + quantised(0.014, 3)), vnni)), 1);
+  for (const Target& target : {target_of(true), target_of(false), Target::cuda_h200(1)}) {
+    for (const bool in_f64 : {false, true}) {
+      EXPECT_EQ(rounds(integers(ir::parse(begin + quantised(0.013, 3, in_f64)), target)), 0);
+      EXPECT_EQ(rounds(integers(ir::parse(begin + quantised(0.013, 4, in_f64)), target)), 1);
+      const ir::Graph before = ir::parse(begin + quantised(0.014, 3, in_f64)), after = integers(before, target);
+      EXPECT_EQ(rounds(after), 1);
+      expect_same(before, after, 0);
+    }
   }
 }
 

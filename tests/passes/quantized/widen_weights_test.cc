@@ -43,7 +43,7 @@ ir::Graph product_of(const Form& f, std::mt19937& random) {
   return graph;
 }
 
-const Node& packed_node(const ir::Graph& graph) {
+const Node& dequantize_of(const ir::Graph& graph) {
   return *std::find_if(graph.nodes().begin(), graph.nodes().end(),
                        [](const Node& node) { return node.op == Op::kDequantize; });
 }
@@ -55,7 +55,7 @@ TEST(WidenWeights, AreTheValuesOfTheOperator) {
         Form{7, 33, 2, 16, DType::kBF16, DType::kBF16, 'f'}, Form{2, 100, 4, 100, DType::kF16, DType::kF32, 't'},
         Form{1, 1, 4, 8, DType::kF32, DType::kF16}}) {
     const ir::Graph graph = product_of(f, random);
-    const Node& node = packed_node(graph);
+    const Node& node = dequantize_of(graph);
     std::vector<Tensor> operands;
     std::vector<ir::Array> arrays;
     for (const ValueId input : node.inputs) operands.push_back(*graph.constant_of(input));

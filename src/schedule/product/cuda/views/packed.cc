@@ -102,12 +102,13 @@ std::string PackedFamily::reject(const PackedConfig& c, const TileProblem& p, co
   return {};
 }
 
-// Fitted to 336 configurations of 11 problems on one H200 with cold caches: the error is 6% in the mean
+// The numbers are fitted to 336 measured configurations of 11 problems, with an error of 6% in the mean
 // (docs/notes/h200/packed-weights.md).
 double PackedFamily::predict_us(const TileProblem& p, const PackedConfig& c, const CudaTarget& target) const {
   constexpr double kSchedulers = 4;
   const auto& chip = target.model.chip;
   const auto& m = target.model.mma;
+  const auto& packed = target.model.packed;
   const double us_per_cycle = 1 / (chip.clock_ghz * 1e3);
   const auto blocks = static_cast<double>(cut(c).tiles(p) * c.splits);
   const double of_each_sm = blocks / target.sms;
@@ -122,9 +123,9 @@ double PackedFamily::predict_us(const TileProblem& p, const PackedConfig& c, con
       blocks / c.splits * lines * static_cast<double>(p.k) * 2 / (m.l2_per_cycle * target.sms) * us_per_cycle;
 
   // A fragment costs the cycles to issue its instructions and those of its products. Few warps wait for themselves.
-  constexpr double kFragment = 108, kColumns = 25, kBusyWarps = 12, kWait = 0.4;
+  constexpr double kBusyWarps = 12, kWait = 0.4;
   const double widening = p.a_in == DType::kF16 ? 39 : p.b.bits == 8 ? 90 : 51;
-  const double issue = (widening + kFragment / rows + kColumns * columns) / kSchedulers;
+  const double issue = (widening + packed.fragment_cycles / rows + packed.rows_cycles * columns) / kSchedulers;
   const double products = columns * tile::kFragmentDepth * tile::kFragmentRows * 8 / chip.mma_per_cycle;
   const double fragments = static_cast<double>(ceil_div(p.n, c.tile_n) * c.tile_n / tile::kFragmentRows) *
                            static_cast<double>(ceil_div(p.m, c.tile_m) * ceil_div(p.k, tile::kFragmentDepth));
@@ -134,13 +135,11 @@ double PackedFamily::predict_us(const TileProblem& p, const PackedConfig& c, con
   const double compute = fragments / target.sms * overlapped_us({issue, products}) * us_per_cycle * waves * alone;
 
   // A warp waits for each batch of fragments in flight in turn, and at each step for the rows of A.
-  constexpr double kStepCycles = 200, kBatchCycles = 865, kSumCycles = 0.34, kCodeUs = 0.05, kStartUs = 0.5;
   const auto steps = static_cast<double>(ceil_div(ceil_div(p.k, tile::kFragmentDepth), c.warps_k * c.splits));
   const double turns = std::ceil(of_each_sm / resident);
-  const double waiting = turns * steps * (kStepCycles + kBatchCycles / c.stages) * us_per_cycle;
-  const double sums = turns * kSumCycles * c.warps_k * c.tile_m * c.tile_n * us_per_cycle;
-  // Instructions come from memory once: those of each stage and group of columns.
-  return m.skinny_load_us + kStartUs + kCodeUs * c.stages * rows + overlapped_us({memory, l2, compute, waiting}) + sums;
+  const double waiting = turns * steps * (packed.step_cycles + packed.batch_cycles / c.stages) * us_per_cycle;
+  const double sums = turns * packed.sum_cycles * c.warps_k * c.tile_m * c.tile_n * us_per_cycle;
+  return packed.first_load_us + packed.code_us * c.stages * rows + overlapped_us({memory, l2, compute, waiting}) + sums;
 }
 
 }  // namespace

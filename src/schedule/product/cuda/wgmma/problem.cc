@@ -149,6 +149,7 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
                       (d.batch == 1 || (*place)[0] >= (*place)[1] * d.m ||
                        ((*place)[0] >= columns && (*place)[1] >= (*place)[0] * d.batch));  // batches within rows
   p.epilogue_stores = !fits || !matrix;
+  p.quantises = p.epilogue_stores && size_of(p.out) == 1;
   const auto residual = load_of_residual(task);
   if (residual) {
     const auto beside = *affine_place(epilogue, epilogue.pool[*residual].index);

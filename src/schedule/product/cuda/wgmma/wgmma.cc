@@ -106,7 +106,7 @@ WgmmaProblem WgmmaProblem::resolved() const {
 
 double WgmmaProblem::bytes() const {
   const auto d = [](int64_t x) { return static_cast<double>(x); };
-  const double out_bytes = d(size_of(out)) + read_bytes;
+  const double out_bytes = (quantises ? 1 : d(size_of(out))) + read_bytes;
   if (windows) {
     const double image =
         d(windows->images) * d(windows->size[0]) * d(windows->size[1]) * d(std::min(windows->channels, windows->pixel));
@@ -181,7 +181,9 @@ double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget&
   const int64_t running = std::min(units, clusters);
   const double share = static_cast<double>(running) * cluster / target.sms;
   const double tile_cycles = std::max(cycles_per_k_tile(p, c, std::min(share, 1.0), model), shift_cycles(p, c));
-  const double out_bytes = c.splits > 1 ? 4.0 : static_cast<double>(size_of(p.out)) / (p.gated ? 2 : 1);
+  // To quantise an element takes as many cycles as to store two bytes.
+  const double stored_bytes = p.quantises ? 2 : static_cast<double>(size_of(p.out));
+  const double out_bytes = c.splits > 1 ? 4.0 : stored_bytes / (p.gated ? 2 : 1);
   // Pieces of rows that end within a sector of 32 bytes are written in parts.
   // So are those that the end of D cuts, where every tile has one.
   const tile::GemmPiece piece = tile::gemm_piece(stored_n(p, c), static_cast<int>(size_of(p.out)));

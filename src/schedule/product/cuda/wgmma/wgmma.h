@@ -28,7 +28,7 @@ struct WgmmaResidual {
 struct WgmmaProblem {
   // kF16, kBF16; kF32 (multiplied as tf32), kF8E4M3, kF8E5M2, kI8; kU8: A is unsigned, B is signed.
   DType in = DType::kF16;
-  bool split = false;      // kF32 is multiplied as two tf32 parts (tile/kernel/cuda/operand/split_tf32.h)
+  bool split = false;  // kF32 is multiplied as two tf32 parts (tile/kernel/cuda/operand/split_tf32.h)
   DType out = DType::kF16;
   int64_t m = 0, n = 0, k = 0, batch = 1;
   bool a_k_major = true;                             // A is stored m x k; else k x m
@@ -42,6 +42,7 @@ struct WgmmaProblem {
   // is then the stride of the outer dimension. A step of tile::kGemmOneForAll means that all batches share the operand.
   int64_t heads = 1, step_a = 0, step_b = 0;
   bool epilogue_stores = false;  // only the epilogue writes D
+  bool quantises = false;        // D has bytes, which the epilogue stores
   bool by_rows = false;          // although TMA could: the epilogue accesses rows of several matrices
   bool reduces = false;          // the epilogue reduces neighbouring elements
   bool gated = false;            // each pair of columns of B gives one column of D (Epilogue::Gate)
