@@ -344,6 +344,7 @@ std::vector<std::string> compile_flags(const CpuTarget& target) {
     add({"-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512cd", "-mprefer-vector-width=512"});
     if (target.avx512_bf16) add({"-mavx512bf16"});
     if (target.avx512_vnni) add({"-mavx512vnni"});
+    if (target.amx) add({"-mamx-tile", "-mamx-bf16", "-mamx-int8"});
   }
   return flags;
 }

@@ -2,6 +2,8 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <initializer_list>
@@ -38,6 +40,16 @@ uint32_t saved_registers() {
   return low;
 }
 
+// Asks the system to save the matrix registers of this process's threads, which it does for those that ask only.
+bool saves_matrices() {
+#if defined(__linux__)
+  constexpr int kRequestPermission = 0x1023, kMatrices = 18;  // of arch_prctl(2)
+  return syscall(SYS_arch_prctl, kRequestPermission, kMatrices) == 0;
+#else
+  return false;
+#endif
+}
+
 bool is_zen() {
   const Leaf vendor = leaf(0);
   const bool amd =
@@ -51,8 +63,10 @@ CpuFeatures read() {
   enum { kFma = 12, kOsxsave = 27, kAvx = 28, kF16c = 29 };                                   // leaf 1, ecx
   enum { kBmi1 = 3, kAvx2 = 5, kBmi2 = 8, kF = 16, kDq = 17, kCd = 28, kBw = 30, kVl = 31 };  // leaf 7, ebx
   enum { kVnni = 11 };                                                                        // leaf 7, ecx
+  enum { kAmxBf16 = 22, kAmxTile = 24, kAmxInt8 = 25 };                                       // leaf 7, edx
   enum { kBf16 = 5 };                                                                         // leaf 7.1, eax
   enum { kXmm = 1, kYmm = 2, kMask = 5, kZmmHigh = 6, kZmm16To31 = 7 };                       // XCR0
+  enum { kTileConfig = 17, kTileData = 18 };                                                  // XCR0
   CpuFeatures features;
   features.zen = is_zen();
   const Leaf first = leaf(1), seventh = leaf(7);
@@ -64,6 +78,8 @@ CpuFeatures read() {
       features.avx2 && has(seventh.ebx, {kF, kDq, kCd, kBw, kVl}) && has(saved, {kMask, kZmmHigh, kZmm16To31});
   features.avx512_vnni = features.avx512 && has(seventh.ecx, {kVnni});
   features.avx512_bf16 = features.avx512 && has(leaf(7, 1).eax, {kBf16});
+  features.amx = features.avx512_vnni && features.avx512_bf16 && has(seventh.edx, {kAmxBf16, kAmxTile, kAmxInt8}) &&
+                 has(saved, {kTileConfig, kTileData}) && saves_matrices();
   return features;
 }
 

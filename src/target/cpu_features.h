@@ -8,6 +8,7 @@ struct CpuFeatures {
   bool avx512 = false;       // F, BW, DQ, VL and CD
   bool avx512_bf16 = false;  // only set together with avx512
   bool avx512_vnni = false;  // only set together with avx512
+  bool amx = false;          // matrix products of bf16 and of bytes; only set together with both of the above
   bool zen = false;          // AMD's families 17h and 19h, Zen 1 to 4
 };
 

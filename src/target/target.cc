@@ -103,6 +103,7 @@ Target Target::host_cpu(int threads) {
   if (features.zen) cpu.fma_bytes_per_cycle = 64;
   cpu.avx512_bf16 = avx512 && features.avx512_bf16;
   cpu.avx512_vnni = avx512 && features.avx512_vnni;
+  cpu.amx = avx512 && features.amx;
 #endif
   cpu.threads = threads > 0 ? threads : usable_cores();
   if (const auto& rates = calibration_of_host()) {
@@ -248,8 +249,9 @@ DeviceIdentity Target::identity() const {
 std::string Target::fingerprint() const {
   switch (kind) {
     case TargetKind::kCpu:
-      return fmt::format("cpu-{}-f16c{}-bf16{}-vnni{}-t{}-l1.{}-l2.{}-l3.{}", to_string(cpu.isa), cpu.f16c,
-                         cpu.avx512_bf16, cpu.avx512_vnni, cpu.threads, cpu.l1_bytes, cpu.l2_bytes, cpu.l3_bytes);
+      return fmt::format("cpu-{}-f16c{}-bf16{}-vnni{}-amx{}-t{}-l1.{}-l2.{}-l3.{}", to_string(cpu.isa), cpu.f16c,
+                         cpu.avx512_bf16, cpu.avx512_vnni, cpu.amx, cpu.threads, cpu.l1_bytes, cpu.l2_bytes,
+                         cpu.l3_bytes);
     case TargetKind::kCuda:
       return fmt::format("cuda-{}-sms{}-shared{}", cuda.architecture(), cuda.sms, cuda.shared_bytes_per_block);
   }

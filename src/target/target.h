@@ -33,6 +33,7 @@ struct CpuTarget {
   CpuIsa isa = CpuIsa::kPortable;
   bool f16c = false;  // hardware f16 conversion
   bool avx512_bf16 = false, avx512_vnni = false;
+  bool amx = false;                                                      // matrix products of bf16 and of bytes
   int threads = 1;                                                       // worker threads that a plan may use
   int64_t l1_bytes = 32 << 10, l2_bytes = 1 << 20, l3_bytes = 32 << 20;  // l1 and l2 per core
   double ghz = 3.0;                                                      // clock of one core under load

@@ -109,6 +109,9 @@ ir::Graph parse_with_random_weights(const std::string& text, unsigned seed) {
 void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& options) {
   Target target = Target::host_cpu(options.threads);
   if (target.cpu.isa > options.isa) target.cpu.isa = options.isa;
+  // Below AVX-512, kernels are compiled without the instructions for words and matrices.
+  target.cpu.amx = target.cpu.isa == CpuIsa::kAvx512 ? target.cpu.amx : options.matrices;
+  if (options.matrices) target.cpu.avx512_bf16 = target.cpu.avx512_vnni = true;
   const ir::Group group = whole_graph(graph, options.kind);
   Chooser chooser(options.choice);
   const schedule::ScheduledGroup scheduled = schedule::schedule(graph, group, target, &chooser);

@@ -27,7 +27,8 @@ struct RunOptions {
   int pieces = 3;   // the tasks are run in so many ranges, as threads would
   CpuIsa isa = CpuIsa::kAvx512;
   ir::GroupKind kind = ir::GroupKind::kContraction;
-  unsigned choice = 0;  // the configuration: which of the candidates, round and round
+  bool matrices = false;  // products use matrix registers, which instructions of `isa` stand in for
+  unsigned choice = 0;    // the configuration: which of the candidates, round and round
 };
 
 // Schedules the graph as one group, compiles the kernels, runs them on random inputs and compares every output with the

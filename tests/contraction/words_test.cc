@@ -72,6 +72,32 @@ TEST(Words, ProductsOfTwoValues) {
   }
 }
 
+// Rows and steps of k that fill no register, few columns, and rows of an image.
+TEST(Words, MatrixRegisters) {
+  const auto check = [](const std::string& text, const Types& types, CpuIsa isa) {
+    SCOPED_TRACE(text);
+    check_graph(parse_with_random_weights(text, 5), tolerance_of(types), {.threads = 2, .isa = isa, .matrices = true});
+  };
+  for (const Types& types : {Types{"u8", "i8"}, kBfloats}) {
+    for (const auto& [m, n, k] : {std::array{33, 45, 150}, {5, 16, 7}, {70, 9, 64}}) {
+      check(fmt::format(R"(graph g(%x: {0}[{2},{4}]) {{
+        %w = constant {{value = {1}[{4},{3}]{{1}}}}
+        %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0], out = {5}}} : {5}[{2},{3}]
+        return "y" = %0
+      }})",
+                        types.first, types.second, m, n, k, sums_of(types)),
+            types, m == 5 ? CpuIsa::kPortable : CpuIsa::kAvx2);
+    }
+    check(fmt::format(R"(graph g(%x: {0}[1,11,19,38]) {{
+      %w = constant {{value = {1}[40,38,3,3]{{1}}}}
+      %0 = conv(%x, %w) {{strides = [1,1], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc", out = {2}}} : {2}[1,11,19,40]
+      return "y" = %0
+    }})",
+                      types.first, types.second, sums_of(types)),
+          types, CpuIsa::kAvx2);
+  }
+}
+
 TEST(Words, LongSumsOfBfloats) {
   check_next(R"(graph g(%x: bf16[5,33001]) {
     %w = constant {value = bf16[33001,19]{1}}

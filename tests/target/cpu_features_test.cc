@@ -37,6 +37,8 @@ TEST(CpuFeatures, AreThoseThatTheKernelLists) {
   EXPECT_EQ(cpu_features().avx512, avx512);
   EXPECT_EQ(cpu_features().avx512_vnni, avx512 && all({"avx512_vnni"}));
   EXPECT_EQ(cpu_features().avx512_bf16, avx512 && all({"avx512_bf16"}));
+  // The system may refuse to save matrix registers.
+  if (cpu_features().amx) EXPECT_TRUE(avx512 && all({"amx_tile", "amx_bf16", "amx_int8"}));
 }
 
 }  // namespace

@@ -17,6 +17,7 @@ void print_devices_as_json(const CpuTarget& cpu, const std::string& compiler) {
                                  {"peak_gflops_per_core", cpu.peak_gflops()},
                                  {"avx512_bf16", cpu.avx512_bf16},
                                  {"avx512_vnni", cpu.avx512_vnni},
+                                 {"amx", cpu.amx},
                                  {"l1_bytes", cpu.l1_bytes},
                                  {"l2_bytes", cpu.l2_bytes},
                                  {"l3_bytes", cpu.l3_bytes},
@@ -36,11 +37,11 @@ void print_devices_as_json(const CpuTarget& cpu, const std::string& compiler) {
 
 void print_devices(const CpuTarget& cpu, const std::string& compiler) {
   Table table({"device", "what"});
-  table.add({"cpu",
-             fmt::format("{}{}{}, {} threads of {:.0f} GFLOP/s (f32), caches {} / {} / {}", to_string(cpu.isa),
-                         cpu.avx512_bf16 ? " bf16" : "", cpu.avx512_vnni ? " vnni" : "", cpu.threads, cpu.peak_gflops(),
-                         human_bytes(static_cast<double>(cpu.l1_bytes)), human_bytes(static_cast<double>(cpu.l2_bytes)),
-                         human_bytes(static_cast<double>(cpu.l3_bytes)))});
+  table.add({"cpu", fmt::format("{}{}{}{}, {} threads of {:.0f} GFLOP/s (f32), caches {} / {} / {}", to_string(cpu.isa),
+                                cpu.avx512_bf16 ? " bf16" : "", cpu.avx512_vnni ? " vnni" : "", cpu.amx ? " amx" : "",
+                                cpu.threads, cpu.peak_gflops(), human_bytes(static_cast<double>(cpu.l1_bytes)),
+                                human_bytes(static_cast<double>(cpu.l2_bytes)),
+                                human_bytes(static_cast<double>(cpu.l3_bytes)))});
   table.add({"compiler", compiler});
   for (const CudaDevice& gpu : cuda_devices()) {
     table.add({fmt::format("cuda:{}", gpu.ordinal),

@@ -239,7 +239,7 @@ void check_runs_here(const std::string& plan, const std::string& fingerprint, in
   const bool isa = fingerprint.starts_with("cpu-") && (!needs("-avx512-") || here.cpu.isa >= CpuIsa::kAvx512) &&
                    (!needs("-avx2-") || here.cpu.isa >= CpuIsa::kAvx2);
   if (isa && (!needs("-f16ctrue") || here.cpu.f16c) && (!needs("-bf16true") || here.cpu.avx512_bf16) &&
-      (!needs("-vnnitrue") || here.cpu.avx512_vnni)) {
+      (!needs("-vnnitrue") || here.cpu.avx512_vnni) && (!needs("-amxtrue") || here.cpu.amx)) {
     return;
   }
   fail(ErrorCode::kDevice, plan, fmt::format("it was made for {}, this machine is {}", fingerprint, here.fingerprint()),

@@ -26,7 +26,7 @@ Config block_long_gemm(const GemmDesc& desc, DType compute, const Target& target
   const tile::GemmShape& s = desc.shape;
   const int64_t element = static_cast<int64_t>(size_of(compute)), room = target.cpu.l2_bytes / 4;
   const int64_t micro_n = panel_width(target, compute, s.n), panels = tile::panel_count(s.n, micro_n);
-  const tile::RowSplit rows = tile::split_rows(s.m, micro_limits(target).rows);
+  const tile::RowSplit rows = tile::split_rows(s.m, micro_rows(target, desc.words, s.m));
   const int64_t fit = std::max<int64_t>(1, room / (rows.mr * steps * element));
   int64_t block_tiles = even_block(rows.tiles, ceil_div(rows.tiles, fit));
   const int64_t most = std::max<int64_t>(1, room / (2 * block_tiles * rows.mr * micro_n * element));
@@ -55,7 +55,7 @@ Config block_gemm(const GemmDesc& desc, DType compute, const Target& target) {
   if (steps > 0) return block_long_gemm(desc, compute, target, steps);
   const int64_t element = static_cast<int64_t>(size_of(compute));
   const int64_t micro_n = panel_width(target, compute, s.n);
-  const tile::RowSplit rows = tile::split_rows(s.m, micro_limits(target).rows);
+  const tile::RowSplit rows = tile::split_rows(s.m, micro_rows(target, desc.words, s.m));
   const int64_t panels = tile::panel_count(s.n, micro_n);
   const int64_t tile_bytes = std::max<int64_t>(1, rows.mr * s.k * element);
   const bool small_b = s.k * s.n * element <= target.cpu.l2_bytes / 2;
@@ -123,8 +123,7 @@ Config block_packed(const GemmDesc& desc, const Target& target) {
   return config;
 }
 
-std::vector<int64_t> common_heights(const Target& target) {
-  const int64_t most = micro_limits(target).rows;
+std::vector<int64_t> common_heights(int64_t most) {
   std::vector<int64_t> heights = {most};
   for (const int64_t height : {int64_t{8}, int64_t{4}, int64_t{2}}) {
     if (height < most) heights.push_back(height);
@@ -132,9 +131,9 @@ std::vector<int64_t> common_heights(const Target& target) {
   return heights;
 }
 
-Config with_common_height(Config config, int64_t rows, const Target& target) {
+Config with_common_height(Config config, int64_t rows, int64_t most) {
   if (rows <= 1) return config;  // a decoder's step, whose rows do not change
-  const std::vector<int64_t> heights = common_heights(target);
+  const std::vector<int64_t> heights = common_heights(most);
   const int64_t height =
       *std::find_if(heights.begin(), heights.end(), [&](int64_t h) { return rows >= ceil_div(rows, h) * (h - 1); });
   if (const auto* found = config.get<CpuConvConfig>()) {
@@ -170,7 +169,7 @@ Config block_conv(const ConvDesc& desc, DType compute, const Target& target) {
   const tile::ConvShape& s = desc.shape;
   const int64_t element = static_cast<int64_t>(size_of(compute));
   const int64_t micro_n = panel_width(target, compute, s.o);
-  const tile::RowSplit rows = tile::split_rows(s.out[2], micro_limits(target).rows);
+  const tile::RowSplit rows = tile::split_rows(s.out[2], micro_rows(target, desc.words, s.out[2]));
   const int64_t panels = tile::panel_count(s.o, micro_n);
   int64_t block_rows = s.out[1];
   while (block_rows > 1 && s.block_elements(block_rows, element) * element > target.cpu.l2_bytes / 4) {

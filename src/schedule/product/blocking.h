@@ -23,13 +23,13 @@ Config winograd_config(const WinogradDesc& desc, const Target& target, const Blo
 // by a few percent.
 int64_t summed_steps(DType compute, int64_t k);
 
-// The heights of micro tiles that shared kernels support, in descending order. For any number of rows, there is a
-// height h in the list such that the rows can be divided into micro tiles of h and h - 1 rows.
-std::vector<int64_t> common_heights(const Target& target);
+// The heights of micro tiles that shared kernels support, `most` and less, in descending order. For any number of rows,
+// there is a height h in the list such that the rows can be divided into micro tiles of h and h - 1 rows.
+std::vector<int64_t> common_heights(int64_t most);
 // Returns `config`, of a product or direct convolution, with its micro-tile height replaced by a common height h: the
 // largest h for which `rows` can be divided into micro tiles of h and h - 1 rows. If `rows` is 1, returns `config`
 // unchanged.
-Config with_common_height(Config config, int64_t rows, const Target& target);
+Config with_common_height(Config config, int64_t rows, int64_t most);
 // Returns `config` with panels that are two vectors wide. The last panel may be narrow, so that the kernel supports any
 // number of columns.
 Config with_wide_panels(Config config, const Target& target, DType compute);

@@ -53,6 +53,17 @@ MicroLimits micro_limits(const Target& target) {
   return {16, 6};
 }
 
+// With few rows the time is that of reading B, whatever multiplies it.
+bool uses_matrices(const Target& target, Words words, int64_t rows) {
+  constexpr int64_t kFewRows = 4;
+  return target.cpu.amx && (words == Words::kBytes || words == Words::kBfloats) && rows > kFewRows;
+}
+
+int64_t micro_rows(const Target& target, Words words, int64_t rows) {
+  constexpr int64_t kMatrixRows = 32;
+  return uses_matrices(target, words, rows) ? kMatrixRows : micro_limits(target).rows;
+}
+
 int64_t panel_width(const Target& target, DType compute, int64_t columns) {
   const int64_t lanes = micro_limits(target).vector_bytes / static_cast<int64_t>(size_of(compute));
   const auto padded = [&](int64_t width) { return (columns + width - 1) / width * width; };

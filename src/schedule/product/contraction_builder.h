@@ -32,6 +32,12 @@ struct MicroLimits {
 };
 MicroLimits micro_limits(const Target& target);
 
+// True if products of these words with `rows` rows of A use the target's matrix registers
+// (tile/kernel/cpu/micro_matrix.h).
+bool uses_matrices(const Target& target, Words words, int64_t rows);
+// The most rows of their register tiles.
+int64_t micro_rows(const Target& target, Words words, int64_t rows);
+
 // The number of columns in a panel of packed weights: one or two vectors, whichever leaves fewer columns unused.
 int64_t panel_width(const Target& target, DType compute, int64_t columns);
 

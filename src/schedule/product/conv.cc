@@ -107,7 +107,7 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   desc.words = conv.words, desc.terms = channels;
   const auto candidates = [&] {
     return builder.for_extents(gemm_candidates(desc, compute, builder.target()), [&](Config pick) {
-      return with_common_height(std::move(pick), desc.shape.m, builder.target());
+      return with_common_height(std::move(pick), desc.shape.m, micro_rows(builder.target(), conv.words, desc.shape.m));
     });
   };
   const Config config =
@@ -119,7 +119,7 @@ ScheduledGroup schedule_pointwise(ContractionBuilder& builder, const tile::ConvS
   desc.a.dtype = graph.dtype(node.inputs[0]);
   desc.a.operand = builder.input(node.inputs[0]);
   desc.a.offset = x.offset, desc.a.row = x.pixel, desc.a.col = 1;
-  const int64_t most = micro_limits(builder.target()).rows;
+  const int64_t most = micro_rows(builder.target(), conv.words, desc.shape.m);
   const int64_t rows = builder.for_any_extents() ? most : tile::split_rows(desc.shape.m, most).mr;
   const bool collide = tile::rows_collide(x.pixel * static_cast<int64_t>(size_of(conv.x)), rows) && s.o > width;
   const bool whole = reads_whole_words(conv, compute) && x.pixel % elements == 0 && x.offset % elements == 0;
@@ -365,7 +365,8 @@ ScheduledGroup schedule_direct(ContractionBuilder& builder, const View& view, co
   const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
   const int64_t filter = s.taps() * desc.channels;
   ScheduledGroup result;
-  const int64_t rows = tile::split_rows(s.out[2], micro_limits(builder.target()).rows).mr;
+  const int64_t most = micro_rows(builder.target(), desc.words, s.out[2]);
+  const int64_t rows = tile::split_rows(s.out[2], most).mr;
   desc.direct = image && image->dense(s.groups * desc.channels) && reads_whole_words(desc, compute) && is_unpadded(s) &&
                 !tile::rows_collide(s.groups * s.c * s.stride[2] * static_cast<int64_t>(size_of(compute)), rows);
   builder.input(view.value);
@@ -443,7 +444,8 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   Config config = choose_config(builder.configs(), {problem_text(desc, compute, constant)}, [&] {
     return builder.for_extents(both_forms(desc, winograd, compute, builder.target()), [&](Config pick) {
       const bool is_winograd = pick.get<CpuWinogradConfig>() != nullptr;
-      return is_winograd ? pick : with_common_height(std::move(pick), s.out[2], builder.target());
+      if (is_winograd) return pick;
+      return with_common_height(std::move(pick), s.out[2], micro_rows(builder.target(), desc.words, s.out[2]));
     });
   });
   if (config.get<CpuWinogradConfig>() != nullptr) {

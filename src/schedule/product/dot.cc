@@ -37,7 +37,7 @@ class DotScheduler {
     const Config config = choose_config(builder_.configs(), {problem_text(desc.shape, compute, loops)}, [&] {
       if (desc.packed) return std::vector{block_packed(desc, builder_.target())};
       return builder_.for_extents(gemm_candidates(desc, compute, builder_.target()), [&](Config pick) {
-        pick = with_common_height(std::move(pick), desc.shape.m, builder_.target());
+        pick = with_common_height(std::move(pick), desc.shape.m, micro_rows(builder_.target(), words_, desc.shape.m));
         return packs_b(loops) ? pick : with_wide_panels(std::move(pick), builder_.target(), compute);
       });
     });
@@ -123,7 +123,7 @@ class DotScheduler {
     desc.a.operand = builder_.input(view.value);
     const DType in_words = words_ == Words::kNone ? compute_dtype : element_of(words_, true);
     const int64_t element = static_cast<int64_t>(size_of(in_words));
-    const int64_t most = micro_limits(builder_.target()).rows;
+    const int64_t most = micro_rows(builder_.target(), words_, desc.shape.m);
     const int64_t rows = builder_.for_any_extents() ? most : tile::split_rows(desc.shape.m, most).mr;
     const bool collide = tile::rows_collide(desc.a.row * element, rows) && desc.shape.n > width;
     const bool in_place = desc.a.dtype == in_words && desc.a.col == 1 && !collide && is_of_words(desc);

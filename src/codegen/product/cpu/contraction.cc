@@ -242,7 +242,13 @@ void emit_gemm(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
   if (gemm.packed) e.scratch_bytes += packed_scratch(gemm, std::min(s.block_tiles, s.tiles) * config.micro_m);
   const bool as_stored = gemm.b.form == GemmOperand::Form::kPacked;
   const std::string_view stored = as_stored ? storage_type(gemm.b.dtype) : compute;
-  const MicroProblem micro = {compute, types.word.empty() ? stored : types.word, s.n, lanes, true, !as_stored};
+  const MicroProblem micro = {.compute = compute,
+                              .stored = types.word.empty() ? stored : types.word,
+                              .columns = s.n,
+                              .lanes = lanes,
+                              .any_columns = !as_stored,
+                              .words = gemm.words,
+                              .rows = s.m};
   if (!widens) e.micro = micro_tables(micro, config.micro_m, config.micro_n, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
@@ -319,8 +325,13 @@ void emit_conv(Emission& e, const KernelDesc& desc, const ContractionDesc& c, co
                                     !conv.direct, along_rows);
   const ProductTypes types = types_of(conv.words, c.compute);
   const bool words = !types.word.empty();
-  e.micro = micro_tables({compute, words ? types.word : storage_type(desc.operands[1].dtype), s.o, lanes},
-                         config.micro_m, config.micro_n, target, e.sizes.marked());
+  const MicroProblem micro = {.compute = compute,
+                              .stored = words ? types.word : storage_type(desc.operands[1].dtype),
+                              .columns = s.o,
+                              .lanes = lanes,
+                              .words = conv.words,
+                              .rows = s.out[2]};
+  e.micro = micro_tables(micro, config.micro_m, config.micro_n, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
   const std::string batch = z.of_batch(s.batch), groups = z.folded(s.groups),

@@ -7,6 +7,7 @@
 
 #include "codegen/text/numbers.h"
 #include "schedule/product/blocking.h"
+#include "schedule/product/contraction_builder.h"
 
 namespace heddle::codegen {
 namespace {
@@ -14,7 +15,10 @@ namespace {
 class Tables {
  public:
   Tables(const MicroProblem& problem, const Target& target, bool marked)
-      : p_(problem), heights_(schedule::common_heights(target)), marked_(marked) {
+      : p_(problem),
+        matrices_(schedule::uses_matrices(target, p_.words, p_.rows)),
+        heights_(schedule::common_heights(schedule::micro_rows(target, p_.words, p_.rows))),
+        marked_(marked) {
     result_.type = fmt::format("tile::MicroKernels<{}, {}>", p_.compute, p_.stored);
   }
 
@@ -41,7 +45,8 @@ class Tables {
   }
 
   std::string name(int64_t height, int64_t vectors) const {
-    std::string name = fmt::format("micro_{}_{}_{}x{}", p_.compute, p_.stored, height, vectors);
+    std::string name =
+        fmt::format("{}_{}_{}_{}x{}", matrices_ ? "matrix" : "micro", p_.compute, p_.stored, height, vectors);
     for (size_t at = name.find("::"); at != std::string::npos; at = name.find("::")) name.replace(at, 2, "_");
     return name;
   }
@@ -51,11 +56,13 @@ class Tables {
   std::string add(int64_t height, int64_t vectors) {
     KernelText text;
     text.symbol = name(height, vectors);
-    text.includes = {"tile/kernel/cpu/micro.h"};
-    text.text = fmt::format(
-        "extern \"C\" __attribute__((weak, noipa, visibility(\"hidden\"))) const {} {} = "
-        "tile::micro_kernels<{}, {}, {}, {}>();\n",
-        result_.type, text.symbol, p_.compute, p_.stored, height, vectors);
+    text.includes = {matrices_ ? "tile/kernel/cpu/micro_matrix.h" : "tile/kernel/cpu/micro.h"};
+    const std::string kernels =
+        matrices_ ? fmt::format("matrix_kernels<{}, {}, {}>", p_.stored, height, vectors)
+                  : fmt::format("micro_kernels<{}, {}, {}, {}>", p_.compute, p_.stored, height, vectors);
+    text.text =
+        fmt::format("extern \"C\" __attribute__((weak, noipa, visibility(\"hidden\"))) const {} {} = tile::{}();\n",
+                    result_.type, text.symbol, kernels);
     text.declaration =
         fmt::format("extern \"C\" __attribute__((visibility(\"hidden\"))) const {} {};\n", result_.type, text.symbol);
     result_.texts.push_back(std::move(text));
@@ -63,6 +70,7 @@ class Tables {
   }
 
   const MicroProblem& p_;
+  const bool matrices_;
   const std::vector<int64_t> heights_;
   const bool marked_;
   MicroTables result_;

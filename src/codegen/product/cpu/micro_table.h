@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/codegen.h"
+#include "schedule/product/contraction.h"
 #include "target/target.h"
 
 namespace heddle::codegen {
@@ -23,6 +24,8 @@ struct MicroProblem {
   int64_t columns, lanes;    // lanes: per vector
   bool has_narrow = true;    // a last panel of at most one vector is computed at one vector's width
   bool any_columns = false;  // marked kernels support any number of columns
+  schedule::Words words = schedule::Words::kNone;
+  int64_t rows = 0;  // of A
 };
 
 // Makes the tables for micro tiles of `micro_m` rows and `micro_n` columns. If `marked` and micro_m is one of
