@@ -41,17 +41,22 @@ RegionBackend::RegionBackend(Region& region)
   context_.memory_of = [&region](ir::ValueId v) { return region.memory_of(v); };
 }
 
-Candidate RegionBackend::candidate(std::vector<ir::ValueId> roots, std::vector<int64_t> extents) {
+const std::vector<RegionBackend::Planned>& RegionBackend::planned() const {
+  static const std::vector<Planned> none;
+  return none;
+}
+
+Candidate RegionBackend::candidate(std::vector<ir::ValueId> roots, const std::optional<RowParts>& parts) {
   const std::set<ir::ValueId> own(roots.begin(), roots.end());
-  const bool carries = !extents.empty();
-  Candidate made{std::make_unique<KernelExprs>(context_, std::move(roots), std::move(extents)), {}};
+  Candidate made{std::make_unique<KernelExprs>(context_, std::move(roots), parts), {}};
   const KernelExprs& exprs = *made.exprs;
   if (!exprs.needed.empty()) {
     made.result.cuts = exprs.needed;
     made.result.reason = exprs.too_large ? kTooLarge : "it is computed by a kernel of its own";
   } else if (exprs.fits) {
     made.result = map(
-        *made.exprs, [&](ir::ValueId v) { return frontier(region_.local.graph, region_.users, v, own); }, carries);
+        *made.exprs, [&](ir::ValueId v) { return frontier(region_.local.graph, region_.users, v, own); },
+        parts.has_value());
   }
   return made;
 }
@@ -93,8 +98,14 @@ class RegionScheduler {
   }
 
  private:
+  struct PlannedState {
+    bool is_done = false;
+    std::set<ir::ValueId> waits_for;
+  };
+
   void begin() {
     result_ = {};
+    planned_.clear();
     workspace_.clear();
     repeats_.clear();
     rewritten_ = again_ = false;
@@ -127,8 +138,7 @@ class RegionScheduler {
     if (!found.cuts.empty()) return cut_for(kernel);
     HEDDLE_CHECK(found.mapping != nullptr, "{}", found.reason);
     if (found.fold && region_.local.folded.count(*found.fold) == 0) {
-      fold_reduction(region_.local, *found.fold, found.fold_rows);
-      return renumber();
+      return renumber(fold_reduction(region_.local, *found.fold, found.fold_rows));
     }
     if (found.split && region_.local.whole.count(*found.split) == 0) {
       return split({*found.split, found.parts, found.reason});
@@ -138,19 +148,61 @@ class RegionScheduler {
     emit(kernel);
   }
 
+  // Kernels that the backend planned come first, each as soon as what it reads is computed.
   bool next_planned() {
-    while (auto planned = backend_.planned()) {
+    const std::vector<RegionBackend::Planned>& planned = backend_.planned();
+    planned_.resize(planned.size());
+    for (size_t k = 0; k < planned.size(); ++k) {
+      PlannedState& state = planned_[k];
+      if (state.is_done || !std::all_of(state.waits_for.begin(), state.waits_for.end(),
+                                        [this](ir::ValueId v) { return region_.made.count(v) != 0; })) {
+        continue;
+      }
+      const std::vector<ir::ValueId> roots = pending_roots(planned[k]);
+      state.is_done = true;
+      if (roots.empty()) continue;
       bool made = false;
       attempt([&] {
-        Candidate kernel = backend_.candidate(planned->roots, planned->extents);
-        if (kernel.result.mapping == nullptr) return;
-        join_others(planned->roots, planned->extents, kernel);
+        Candidate kernel = backend_.candidate(roots, planned[k].parts);
+        if (kernel.result.mapping == nullptr) return wait(kernel, roots, state);
+        join_others(roots, planned[k].parts, kernel);
         emit(kernel);
         made = true;
       });
-      if (made) return true;
+      if (made || again_) return true;
     }
     return false;
+  }
+
+  // The roots of a planned kernel that no kernel has computed yet; empty if there is nothing left to plan.
+  std::vector<ir::ValueId> pending_roots(const RegionBackend::Planned& planned) const {
+    std::vector<ir::ValueId> roots;
+    if (region_.pending.count(planned.rows) != 0) {
+      roots.push_back(planned.rows);
+    } else if (region_.made.count(planned.rows) != 0) {
+      return {};
+    }
+    const size_t rows = roots.size();
+    for (const ir::ValueId v : planned.partials) {
+      if (region_.pending.count(v) != 0) roots.push_back(v);
+    }
+    if (roots.size() == rows) roots.clear();
+    return roots;
+  }
+
+  // A planned kernel waits until the values that it cannot compute itself are there.
+  void wait(const Candidate& kernel, const std::vector<ir::ValueId>& roots, PlannedState& state) {
+    if (kernel.exprs->too_large) return;
+    std::set<ir::ValueId> lacks;
+    for (const ir::ValueId value : kernel.result.cuts) lacks.insert(before_reshapes(value));
+    const auto is_here = [&](ir::ValueId v) {
+      return std::find(roots.begin(), roots.end(), v) != roots.end() || region_.made.count(v) != 0;
+    };
+    if (lacks.empty() || std::any_of(lacks.begin(), lacks.end(), is_here)) return;
+    bool progress = false;
+    for (const ir::ValueId v : lacks) progress = cut(v, kernel.result.reason) || progress;
+    state = {false, std::move(lacks)};
+    again_ = progress && !result_.kernels.empty();
   }
 
   // What may be too much for one kernel.
@@ -210,17 +262,16 @@ class RegionScheduler {
   void split(const RegionBackend::Split& split) {
     splits_.push_back({fmt::format("{} parts of reduce {}", split.parts, ir::to_string(graph().type(split.value))),
                        static_cast<double>(split.parts) * region_.bytes_of(split.value), split.reason});
-    split_reduction(region_.local, split.value, split.parts);
-    renumber();
+    renumber(split_reduction(region_.local, split.value, split.parts));
   }
 
   // Values have other numbers now: the cutting begins anew.
-  void renumber() {
+  void renumber(const ValueMap& now) {
     rewritten_ = true;
     region_.cut.clear();
     region_.apart.clear();
     boundaries_.clear();
-    backend_.renumbered();
+    backend_.renumbered(now);
   }
 
   // A reduction that needs several kernels by itself may cost another root nothing, whose kernel makes it in any case:
@@ -249,7 +300,7 @@ class RegionScheduler {
 
   // Other roots come along with the `roots` of a kernel unless they need something that is made only by it. What does
   // not join a kernel may join it once others have: a sum that would be split for itself, after what it normalises.
-  void join_others(std::vector<ir::ValueId> roots, const std::vector<int64_t>& extents, Candidate& kernel) {
+  void join_others(std::vector<ir::ValueId> roots, const std::optional<RowParts>& parts, Candidate& kernel) {
     if (!region_.options.dominant_merging || region_.is_scan(roots[0])) return;
     constexpr int kRounds = 2;
     for (int round = 0; round < kRounds; ++round) {
@@ -260,7 +311,7 @@ class RegionScheduler {
             !backend_.may_join(roots, other, kernel.result) || reads_forced(other, roots)) {
           continue;
         }
-        const bool joined = join(other, roots, extents, kernel);
+        const bool joined = join(other, roots, parts, kernel);
         refused = refused || !joined;
         joined_later = joined_later || (joined && refused);
       }
@@ -268,13 +319,13 @@ class RegionScheduler {
     }
   }
 
-  bool join(ir::ValueId other, std::vector<ir::ValueId>& roots, const std::vector<int64_t>& extents,
+  bool join(ir::ValueId other, std::vector<ir::ValueId>& roots, const std::optional<RowParts>& parts,
             Candidate& kernel) {
     std::vector<ir::ValueId> more = roots;
     more.push_back(other);
     bool joined = false;
     attempt([&] {
-      Candidate wider = backend_.candidate(more, extents);
+      Candidate wider = backend_.candidate(more, parts);
       if (wider.result.mapping == nullptr || (wider.result.split && !kernel.result.split)) return;
       if (!backend_.joins(kernel, wider, other)) return;
       roots = std::move(more);
@@ -363,6 +414,7 @@ class RegionScheduler {
   bool rewritten_ = false, again_ = false;
   std::vector<Boundary> boundaries_, splits_;
   std::map<ir::ValueId, uint32_t> workspace_;
+  std::vector<PlannedState> planned_;  // by planned kernel
 };
 
 }  // namespace

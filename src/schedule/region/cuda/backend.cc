@@ -29,9 +29,9 @@ class CudaRegion : public RegionBackend {
     if (region_.options.adaptive_mapping) split_statistics(region_.local, cuda_);
     if (region_.options.adaptive_mapping && region_.options.dominant_merging) riders_.find();
   }
-  void renumbered() override { riders_.clear(); }
+  void renumbered(const ValueMap& now) override { riders_.renumber(now); }
 
-  std::optional<Planned> planned() override { return riders_.next(); }
+  const std::vector<Planned>& planned() const override { return riders_.passes(); }
 
   // Each root is a pointer and an address computation.
   size_t most_roots() const override { return 48; }
@@ -77,6 +77,7 @@ class CudaRegion : public RegionBackend {
                                           to_string(choice.scheme), choice.reason));
       }
     }
+    group.notes.insert(group.notes.end(), riders_.refusals().begin(), riders_.refusals().end());
     keep_wanted(group);
     return region_.options.dominant_merging ? bundle_cuda_kernels(std::move(group)) : std::move(group);
   }

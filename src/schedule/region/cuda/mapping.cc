@@ -46,6 +46,11 @@ bool has_scan(const KernelExprs& exprs) {
                      [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
 }
 
+bool is_root(const KernelExprs& exprs, const ReductionSite& site) {
+  return std::any_of(exprs.roots.begin(), exprs.roots.end(),
+                     [&](const Root& root) { return root.value == site.value; });
+}
+
 // Some reductions may have many results in each column while others have one. Columns are too few threads for the many,
 // so a kernel of its own makes the single results and hands them over. The kernel that makes one cannot be cut behind
 // it.
@@ -57,9 +62,7 @@ bool cut_single_results(const KernelExprs& exprs, uint64_t parallel, int sms, co
                                 [&](const ReductionSite& i) { return results_of(i) >= kManyResults; });
   if (!wide || has_scan(exprs)) return false;
   for (const ReductionSite& i : exprs.sites) {
-    const bool is_root =
-        std::any_of(exprs.roots.begin(), exprs.roots.end(), [&](const Root& root) { return root.value == i.value; });
-    if (results_of(i) == 1 && !is_root) cut_behind(i, frontier, result);
+    if (results_of(i) == 1 && !is_root(exprs, i)) cut_behind(i, frontier, result);
   }
   result.reason = fmt::format("{} columns do not fill {} SMs", exprs.volume(parallel), sms);
   return !result.cuts.empty();
@@ -133,9 +136,11 @@ bool fit_scratch(const KernelExprs& exprs, const CudaTarget& cuda, const Frontie
   while (blocks_bytes() > kSharedPerBlock && mapping.threads > std::max(mapping.team, 32)) mapping.threads /= 2;
   if (blocks_bytes() <= cuda.shared_bytes_per_block - 8192) return true;
   for (const ReductionSite& i : exprs.sites) {
-    if (exprs.volume(i.kept & ~mapping.fixed) <= 1024 || is_carried(mapping, i)) continue;
+    if (exprs.volume(i.kept & ~mapping.fixed) <= 1024 || is_carried(mapping, i) || is_root(exprs, i)) continue;
     cut_behind(i, frontier, result);
   }
+  // Too many results of the kernel itself: without the reductions before them, its iterations are independent.
+  if (result.cuts.empty()) result.cuts = first_results(exprs, frontier);
   result.reason = fmt::format("{} bytes of results do not fit shared memory", blocks_bytes());
   return false;
 }
@@ -238,6 +243,7 @@ class CudaMapper {
   MapResult run(bool carry) {
     cut_recomputed(exprs_, graph_, frontier_, result_);
     if (!result_.cuts.empty()) return std::move(result_);
+    if (carry && !cut_shared_by_parts()) return std::move(result_);
     parallel_ = parallel_vars(exprs_);
     if (carry) mapping_.serial = serial_variable(exprs_, parallel_);
     cut_below_scans(exprs_, parallel_, frontier_, result_);
@@ -264,6 +270,16 @@ class CudaMapper {
 
  private:
   int64_t extent(VarId v) const { return exprs_.pool.indices.extent(v); }
+
+  // Blocks compute parts of the rows. A reduction that is the same for all parts belongs into an earlier kernel.
+  bool cut_shared_by_parts() {
+    const VarId part = exprs_.domain.vars[1];
+    for (const ReductionSite& i : exprs_.sites) {
+      if ((i.kept & bit(part)) == 0) cut_behind(i, frontier_, result_);
+    }
+    result_.reason = "all parts of the rows need it";
+    return result_.cuts.empty();
+  }
 
   int vector_of_kernel(bool tail) const {
     if (!mapping_.vector || has_scan(exprs_)) return 1;
