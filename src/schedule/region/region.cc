@@ -5,10 +5,17 @@
 #include "base/check.h"
 #include "schedule/expr/kernel_size.h"
 #include "schedule/region/exprs/targets.h"
+#include "schedule/region/planned.h"
 #include "schedule/region/repeats.h"
 #include "schedule/region/standalone.h"
 
 namespace heddle::schedule {
+
+namespace {
+
+constexpr uint32_t kNoBoundary = ~0u;  // of a value that is apart from all others
+
+}  // namespace
 
 Region::Region(const ir::Graph& graph, const ir::Group& members, const Target& machine, const StitchOptions& choices)
     : outer(graph),
@@ -32,6 +39,22 @@ ValueMemory Region::memory_of(ir::ValueId v) const {
 double Region::bytes_of(ir::ValueId v) const {
   const ir::TensorType& type = local.graph.type(v);
   return static_cast<double>(element_count(type.shape)) * static_cast<double>(size_of(type.dtype));
+}
+
+bool Region::reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
+  const auto forced = [this](ir::ValueId v) {
+    return apart.count(v) != 0 || (options.data_reuse ? local.forced : cut).count(v) != 0;
+  };
+  const auto together = [this](ir::ValueId a, ir::ValueId b) {
+    const auto first = apart.find(a), second = apart.find(b);
+    const bool both = first != apart.end() && second != apart.end();
+    return both && first->second == second->second && first->second != kNoBoundary;
+  };
+  return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
+    if (together(root, other)) return false;
+    if (local.paired.count({other, root}) != 0 || local.paired.count({root, other}) != 0) return false;
+    return (forced(root) && sources.depends(other, root)) || (forced(other) && sources.depends(root, other));
+  });
 }
 
 RegionBackend::RegionBackend(Region& region)
@@ -63,8 +86,6 @@ Candidate RegionBackend::candidate(std::vector<ir::ValueId> roots, const std::op
 
 namespace {
 
-constexpr uint32_t kNoBoundary = ~0u;  // of a value that is apart from all others
-
 // Whether one kernel makes all that its roots need, no matter what other kernels make.
 bool is_whole(const Candidate& kernel) {
   const MapResult& result = kernel.result;
@@ -76,7 +97,8 @@ class RegionScheduler {
   RegionScheduler(Region& region, RegionBackend& backend)
       : region_(region),
         backend_(backend),
-        repeats_(backend.context(), [&region](ir::ValueId v) { return region.apart.count(v) != 0; }) {}
+        repeats_(backend.context(), [&region](ir::ValueId v) { return region.apart.count(v) != 0; }),
+        planned_(region) {}
 
   ScheduledGroup run() {
     constexpr int kMostRewrites = 24;
@@ -98,11 +120,6 @@ class RegionScheduler {
   }
 
  private:
-  struct PlannedState {
-    bool is_done = false;
-    std::set<ir::ValueId> waits_for;
-  };
-
   void begin() {
     result_ = {};
     planned_.clear();
@@ -148,24 +165,15 @@ class RegionScheduler {
     emit(kernel);
   }
 
-  // Kernels that the backend planned come first, each as soon as what it reads is computed.
   bool next_planned() {
     const std::vector<RegionBackend::Planned>& planned = backend_.planned();
-    planned_.resize(planned.size());
-    for (size_t k = 0; k < planned.size(); ++k) {
-      PlannedState& state = planned_[k];
-      if (state.is_done || !std::all_of(state.waits_for.begin(), state.waits_for.end(),
-                                        [this](ir::ValueId v) { return region_.made.count(v) != 0; })) {
-        continue;
-      }
-      const std::vector<ir::ValueId> roots = pending_roots(planned[k]);
-      state.is_done = true;
-      if (roots.empty()) continue;
+    while (const auto ready = planned_.next(planned)) {
+      const std::optional<RowParts> parts = planned[ready->number].parts;
       bool made = false;
       attempt([&] {
-        Candidate kernel = backend_.candidate(roots, planned[k].parts);
-        if (kernel.result.mapping == nullptr) return wait(kernel, roots, state);
-        join_others(roots, planned[k].parts, kernel);
+        Candidate kernel = backend_.candidate(ready->roots, parts);
+        if (kernel.result.mapping == nullptr) return wait(*ready, kernel);
+        join_others(ready->roots, parts, kernel);
         emit(kernel);
         made = true;
       });
@@ -174,35 +182,18 @@ class RegionScheduler {
     return false;
   }
 
-  // The roots of a planned kernel that no kernel has computed yet; empty if there is nothing left to plan.
-  std::vector<ir::ValueId> pending_roots(const RegionBackend::Planned& planned) const {
-    std::vector<ir::ValueId> roots;
-    if (region_.pending.count(planned.rows) != 0) {
-      roots.push_back(planned.rows);
-    } else if (region_.made.count(planned.rows) != 0) {
-      return {};
-    }
-    const size_t rows = roots.size();
-    for (const ir::ValueId v : planned.partials) {
-      if (region_.pending.count(v) != 0) roots.push_back(v);
-    }
-    if (roots.size() == rows) roots.clear();
-    return roots;
-  }
-
   // A planned kernel waits until the values that it cannot compute itself are there.
-  void wait(const Candidate& kernel, const std::vector<ir::ValueId>& roots, PlannedState& state) {
-    if (kernel.exprs->too_large) return;
+  void wait(const PlannedKernels::Ready& ready, const Candidate& kernel) {
     std::set<ir::ValueId> lacks;
     for (const ir::ValueId value : kernel.result.cuts) lacks.insert(before_reshapes(value));
     const auto is_here = [&](ir::ValueId v) {
-      return std::find(roots.begin(), roots.end(), v) != roots.end() || region_.made.count(v) != 0;
+      return std::find(ready.roots.begin(), ready.roots.end(), v) != ready.roots.end() || region_.made.count(v) != 0;
     };
-    if (lacks.empty() || std::any_of(lacks.begin(), lacks.end(), is_here)) return;
+    if (kernel.exprs->too_large || lacks.empty() || std::any_of(lacks.begin(), lacks.end(), is_here)) return;
     bool progress = false;
     for (const ir::ValueId v : lacks) progress = cut(v, kernel.result.reason) || progress;
-    state = {false, std::move(lacks)};
     again_ = progress && !result_.kernels.empty();
+    planned_.wait(ready.number, std::move(lacks));
   }
 
   // What may be too much for one kernel.
@@ -283,7 +274,7 @@ class RegionScheduler {
     for (const ir::ValueId other : region_.pending) {
       const bool is_larger = region_.bytes_of(other) > region_.bytes_of(first);
       if (!is_larger || region_.is_scan(other) || !region_.sources.related(roots, other) ||
-          reads_forced(other, roots)) {
+          region_.reads_forced(other, roots)) {
         continue;
       }
       attempt([&] {
@@ -308,7 +299,7 @@ class RegionScheduler {
       for (const ir::ValueId other : region_.pending) {
         if (roots.size() >= backend_.most_roots()) return;
         if (std::find(roots.begin(), roots.end(), other) != roots.end() || region_.is_scan(other) ||
-            !backend_.may_join(roots, other, kernel.result) || reads_forced(other, roots)) {
+            !backend_.may_join(roots, other, kernel.result) || region_.reads_forced(other, roots)) {
           continue;
         }
         const bool joined = join(other, roots, parts, kernel);
@@ -333,26 +324,6 @@ class RegionScheduler {
       joined = true;
     });
     return joined;
-  }
-
-  // The second step of a split reduction waits for the first; where results do not stay on chip, every reader waits.
-  bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
-    const auto& paired = region_.local.paired;
-    const auto forced = [this](ir::ValueId v) {
-      const auto& handed_over = region_.options.data_reuse ? region_.local.forced : region_.cut;
-      return region_.apart.count(v) != 0 || handed_over.count(v) != 0;
-    };
-    const auto reads = [this](ir::ValueId root, ir::ValueId v) { return region_.sources.depends(root, v); };
-    const auto together = [this](ir::ValueId a, ir::ValueId b) {
-      const auto first = region_.apart.find(a), second = region_.apart.find(b);
-      const bool both = first != region_.apart.end() && second != region_.apart.end();
-      return both && first->second == second->second && first->second != kNoBoundary;
-    };
-    return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
-      if (together(root, other)) return false;
-      if (paired.count({other, root}) != 0 || paired.count({root, other}) != 0) return false;
-      return (forced(root) && reads(other, root)) || (forced(other) && reads(root, other));
-    });
   }
 
   // A node with a kernel of its own: its operands are made first.
@@ -414,7 +385,7 @@ class RegionScheduler {
   bool rewritten_ = false, again_ = false;
   std::vector<Boundary> boundaries_, splits_;
   std::map<ir::ValueId, uint32_t> workspace_;
-  std::vector<PlannedState> planned_;  // by planned kernel
+  PlannedKernels planned_;
 };
 
 }  // namespace

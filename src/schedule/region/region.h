@@ -36,6 +36,9 @@ struct Region {
 
   bool is_input(ir::ValueId v) const;
   bool is_scan(ir::ValueId v) const { return local.graph.producer(v).op == ir::Op::kScan; }
+  // True if `other` must wait for one of `roots`, or the reverse: the second step of a split reduction waits for the
+  // first. If results do not stay on chip, every reader waits.
+  bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots);
   double bytes_of(ir::ValueId v) const;
   ValueMemory memory_of(ir::ValueId v) const;
 };

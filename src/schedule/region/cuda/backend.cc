@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "schedule/floor.h"
-#include "schedule/region/cuda/bundle.h"
-#include "schedule/region/cuda/column_riders.h"
+#include "schedule/region/cuda/launch/bundle.h"
 #include "schedule/region/cuda/mapping.h"
-#include "schedule/region/statistics.h"
+#include "schedule/region/cuda/rewrites/column_riders.h"
+#include "schedule/region/cuda/rewrites/statistics.h"
 
 namespace heddle::schedule {
 namespace {
@@ -79,7 +79,8 @@ class CudaRegion : public RegionBackend {
     }
     group.notes.insert(group.notes.end(), riders_.refusals().begin(), riders_.refusals().end());
     keep_wanted(group);
-    return region_.options.dominant_merging ? bundle_cuda_kernels(std::move(group)) : std::move(group);
+    const StitchOptions& options = region_.options;
+    return options.dominant_merging ? bundle_cuda_kernels(std::move(group), cuda_, !options.global) : std::move(group);
   }
 
  protected:

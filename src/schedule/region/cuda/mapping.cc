@@ -41,6 +41,14 @@ void cut_below_scans(const KernelExprs& exprs, uint64_t parallel, const Frontier
   }
 }
 
+// Blocks compute parts of the rows. A reduction that is the same for all parts belongs into an earlier kernel.
+void cut_shared_by_parts(const KernelExprs& exprs, const Frontier& frontier, MapResult& result) {
+  for (const ReductionSite& i : exprs.sites) {
+    if ((i.kept & bit(exprs.domain.vars[1])) == 0) cut_behind(i, frontier, result);
+  }
+  if (!result.cuts.empty()) result.reason = "all parts of the rows need it";
+}
+
 bool has_scan(const KernelExprs& exprs) {
   return std::any_of(exprs.sites.begin(), exprs.sites.end(),
                      [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
@@ -242,8 +250,8 @@ class CudaMapper {
 
   MapResult run(bool carry) {
     cut_recomputed(exprs_, graph_, frontier_, result_);
+    if (carry && result_.cuts.empty()) cut_shared_by_parts(exprs_, frontier_, result_);
     if (!result_.cuts.empty()) return std::move(result_);
-    if (carry && !cut_shared_by_parts()) return std::move(result_);
     parallel_ = parallel_vars(exprs_);
     if (carry) mapping_.serial = serial_variable(exprs_, parallel_);
     cut_below_scans(exprs_, parallel_, frontier_, result_);
@@ -254,9 +262,8 @@ class CudaMapper {
       if (!mapping_.vector || !can_carry(exprs_, *mapping_.serial, *mapping_.vector)) return std::move(result_);
       parallel_ &= ~bit(*mapping_.vector);
     }
-    if (mapping_.vector && exprs_.sites.empty()) {
-      mapping_.transposed = most_transposed_variable(exprs_, *mapping_.vector, parallel_);
-    }
+    const bool tiles = mapping_.vector && exprs_.sites.empty();
+    if (tiles) mapping_.transposed = most_transposed_variable(exprs_, *mapping_.vector, parallel_);
     if (exprs_.sites.empty()) {
       map_points();
     } else if (mapping_.vector && (parallel_ & bit(*mapping_.vector))) {
@@ -270,16 +277,6 @@ class CudaMapper {
 
  private:
   int64_t extent(VarId v) const { return exprs_.pool.indices.extent(v); }
-
-  // Blocks compute parts of the rows. A reduction that is the same for all parts belongs into an earlier kernel.
-  bool cut_shared_by_parts() {
-    const VarId part = exprs_.domain.vars[1];
-    for (const ReductionSite& i : exprs_.sites) {
-      if ((i.kept & bit(part)) == 0) cut_behind(i, frontier_, result_);
-    }
-    result_.reason = "all parts of the rows need it";
-    return result_.cuts.empty();
-  }
 
   int vector_of_kernel(bool tail) const {
     if (!mapping_.vector || has_scan(exprs_)) return 1;
@@ -463,8 +460,8 @@ class CudaMapper {
       team = rows.team;
       mapping_.threads = static_cast<int>(rows.threads);
       mapping_.turns = rows.turns;
+      if (!rows.fit) result_.reason = "running results of its columns do not fit registers";
       failed_ = !rows.fit;
-      if (failed_) result_.reason = "running results of its columns do not fit registers";
     }
     walk_.steps = ceil_div(steps, team);
     mapping_.team = static_cast<int>(team);
@@ -510,8 +507,8 @@ class CudaMapper {
     // Where the rows themselves are an output, they are read again when their statistics are known.
     const double again = bytes_stored(exprs_, graph_) > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
     // Columns in parts are read as columns again.
-    const double second = 1e-6 * (sm_gbps_ > 0 ? chip.second_columns_us : chip.second_us);
-    const double split = whole + again + levels * 1e-6 * (chip.graph_boundary_us + chip.level_us) + second;
+    const double second = sm_gbps_ > 0 ? chip.second_columns_us : chip.second_us;
+    const double split = whole + again + 1e-6 * (levels * (chip.graph_boundary_us + chip.level_us) + second);
     const bool free = forced_ == ForcedMapping::kNone;
     if (free ? result_.seconds <= 1.15 * split : forced_ != ForcedMapping::kParts) return;
     result_.cuts = first_results(exprs_, frontier_);

@@ -1,11 +1,11 @@
-#include "schedule/region/cuda/column_riders.h"
+#include "schedule/region/cuda/rewrites/column_riders.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/divide.h"
-#include "schedule/region/row_order.h"
+#include "schedule/region/cuda/rewrites/row_order.h"
 
 namespace heddle::schedule {
 namespace {
@@ -121,7 +121,7 @@ std::optional<ColumnRiders::Rider> ColumnRiders::rider_of(const ir::Node& node) 
   const int64_t parts = parts_for(rows, is_float(graph.dtype(columns.value)));
   std::optional<ir::ValueId> along = parts == 0 ? std::nullopt : rows_of(columns);
   if (!along) {
-    along = reduction_beside(columns);
+    if (region_.options.global) along = reduction_beside(columns);
     if (!along || !saves_time(columns, *along, parts)) return std::nullopt;
   }
   return Rider{columns.value, *along, parts, 0};
