@@ -29,7 +29,8 @@ STEPS = {
     "basic, one mapping": ("--fusion", "basic", "--disable-stitching", "adaptive-mapping"),
     "+ adaptive mapping": ("--fusion", "basic"),
     "+ stitching with data reuse": ("--fusion", "stitch", "--disable-stitching", "dominant-merging"),
-    "+ dominant merging (all)": ("--fusion", "stitch"),
+    "+ dominant merging": ("--fusion", "stitch", "--disable-stitching", "global"),
+    "+ global (all)": ("--fusion", "stitch"),
 }
 
 

@@ -42,7 +42,7 @@ void add_compile_options(CLI::App* app, Arguments& a) {
   app->add_option("--disable-fusion", a.options.disabled_fusion,
                   "Leave out attention or back-to-back (may be repeated)");
   app->add_option("--disable-stitching", a.options.disabled_stitching,
-                  "Leave out adaptive-mapping, data-reuse or dominant-merging (may be repeated)");
+                  "Leave out adaptive-mapping, data-reuse, dominant-merging or global (may be repeated)");
   app->add_option("--stitch-mapping", a.options.stitch_mapping,
                   "Who shares a reduction on a GPU, in place of the cost model's pick")
       ->type_name("warp|block|cluster|parts");

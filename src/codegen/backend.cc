@@ -6,7 +6,7 @@
 #include "codegen/product/cuda/contraction.h"
 #include "codegen/region/cpu/standalone.h"
 #include "codegen/region/cuda/standalone.h"
-#include "schedule/region/cuda/bundle.h"
+#include "schedule/region/cuda/launch/bundle.h"
 
 namespace heddle::codegen {
 namespace {
@@ -47,7 +47,8 @@ class CudaBackend : public Backend {
   }
   bool takes_arguments(const schedule::KernelDesc& desc) const override {
     const auto stitch = desc.get<schedule::CudaStitchDesc>();
-    return stitch != nullptr ? !stitch->whole_grid : desc.get<schedule::CudaBundleDesc>() != nullptr;
+    const auto bundle = desc.get<schedule::CudaBundleDesc>();
+    return stitch != nullptr ? !stitch->whole_grid : bundle != nullptr && !bundle->last;
   }
 };
 

@@ -99,6 +99,7 @@ struct Warp {
 
 struct Barrier {
   uint32_t expected = 0, arrived = 0;
+  bool of_block = false;                 // of all threads of the block that have not exited
   uint32_t any = 0, all = 1, count = 0;  // results of the predicates' reduction
   std::vector<Thread*> waiting;
 };

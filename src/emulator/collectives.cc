@@ -29,10 +29,26 @@ void check_convergence(Scheduler& s, const Barrier& barrier) {
     }
   };
   for (const Thread* thread : barrier.waiting) check(*thread);
-  check(s.current());
+}
+
+// Lets all threads of a barrier continue.
+void release(Scheduler& s, Barrier& barrier) {
+  for (Thread* thread : barrier.waiting) {
+    thread->result = result_of(barrier, static_cast<BarrierMode>(thread->result));
+    s.wake(thread);
+  }
+  barrier.waiting.clear();
+  barrier.arrived = barrier.any = barrier.count = 0;
+  barrier.all = 1;
 }
 
 }  // namespace
+
+void release_barriers(Scheduler& s, Block& block) {
+  for (Barrier& barrier : block.barriers) {
+    if (barrier.arrived > 0 && barrier.of_block && barrier.arrived >= block.live_threads) release(s, barrier);
+  }
+}
 
 uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place) {
   Thread& self = s.current();
@@ -49,26 +65,23 @@ uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, 
            place.line);
   }
   barrier.expected = expected;
+  barrier.of_block = threads == 0;
   barrier.any |= predicate;
   barrier.all &= predicate;
   barrier.count += predicate;
   self.place = place;
   self.result = static_cast<uint32_t>(mode);
-  if (++barrier.arrived < expected) {
+  if (++barrier.arrived < (barrier.of_block ? block.live_threads : expected)) {
     if (mode == BarrierMode::kArrive) return 0;
     barrier.waiting.push_back(&self);
     s.wait(Wait::kBarrier, id, place);
     return self.result;
   }
+  barrier.waiting.push_back(&self);
   check_convergence(s, barrier);
-  for (Thread* thread : barrier.waiting) {
-    thread->result = result_of(barrier, static_cast<BarrierMode>(thread->result));
-    s.wake(thread);
-  }
+  barrier.waiting.pop_back();
   const uint32_t result = result_of(barrier, mode);
-  barrier.waiting.clear();
-  barrier.arrived = barrier.any = barrier.count = 0;
-  barrier.all = 1;
+  release(s, barrier);
   s.give_way(2);
   return result;
 }

@@ -6,6 +6,7 @@ namespace heddle::emulator {
 
 // Operations in which threads wait for each other: block barriers, exchanges between lanes, cluster barriers.
 
+// A barrier of all threads of a block (`threads` is 0) does not wait for threads that have exited.
 uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place);
 
 // An action runs once per collective operation, after all lanes have arrived and before any lane continues. `lanes` has
@@ -15,6 +16,9 @@ emulated::Collected collect(Scheduler& s, Collective kind, uint32_t mask, uint64
                             Action action = nullptr);
 // Like collect(), for instructions that a whole warp executes.
 void whole_warp(Scheduler& s, Collective kind, uint64_t value, Place place, Action action);
+
+// Releases the block's barriers that waited only for threads that have exited meanwhile.
+void release_barriers(Scheduler& s, Block& block);
 
 void cluster_arrive(Scheduler& s, Place place);
 void cluster_wait(Scheduler& s, Place place);

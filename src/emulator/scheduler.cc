@@ -146,7 +146,8 @@ void Scheduler::finish_current() {
   --group.live_threads;
   if (thread.cluster_phase > group.cluster_phase) --group.cluster_arrived;
   if (group.cluster_arrived > 0) release_cluster(*this, group);
-  if (--block.live_threads == 0) finish_block(block);
+  if (--block.live_threads == 0) return finish_block(block);
+  release_barriers(*this, block);
 }
 
 void Scheduler::finish_block(Block& block) {

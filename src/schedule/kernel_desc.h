@@ -32,7 +32,7 @@ struct Operand {
 
 struct CpuStitchDesc;       // schedule/region/stitch.h: a generated loop nest over memory-bound nodes
 struct CudaStitchDesc;      // schedule/region/cuda/stitch.h: the same for a GPU, as passes of thread groups
-struct CudaBundleDesc;      // schedule/region/cuda/bundle.h: several GPU stitch kernels in one launch
+struct CudaBundleDesc;      // schedule/region/cuda/launch/bundle.h: several GPU stitch kernels in one launch
 struct CpuBundleDesc;       // schedule/region/bundle.h: several CPU stitch kernels as one kernel
 struct ContractionDesc;     // schedule/product/contraction.h: template + epilogue (dot, conv, window)
 struct RecurrentDesc;       // schedule/recurrence/recurrent.h: all steps of a loop on a GPU

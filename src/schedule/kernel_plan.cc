@@ -9,7 +9,7 @@
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/cuda/family.h"
 #include "schedule/recurrence/recurrent.h"
-#include "schedule/region/cuda/launch.h"
+#include "schedule/region/cuda/launch/launch.h"
 #include "target/cuda_occupancy.h"
 
 namespace heddle::schedule {
@@ -17,25 +17,24 @@ namespace {
 
 KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const CudaTarget& target) {
   const size_t operands = desc.operands.size();
-  return desc.visit(
-      [&](const CudaStitchDesc& stitch) { return plan_launches(stitch, operands); },
-      [&](const CudaBundleDesc& bundle) { return plan_launches(bundle, operands); },
-      [&](const RecurrentDesc& loops) { return KernelLaunches{{plan_launch(loops, operands)}}; },
-      [&](const AttentionDesc& attention) {
-        return plan_launches(attention, config.as<CudaAttentionConfig>(), target, operands);
-      },
-      [&](const CudaBackToBackDesc& both) {
-        return plan_launches(both, desc.operands, config.as<CudaBackToBackConfig>());
-      },
-      [&](const StandaloneDesc& standalone) { return plan_launches(standalone, config, operands); },
-      [&](const ContractionDesc& contraction) {
-        if (const auto* window = contraction.get<WindowDesc>()) {
-          return KernelLaunches{{plan_launch(*window, config)}};
-        }
-        const ProductTask task{*contraction.get<Product>(), contraction.epilogue, desc.operands};
-        return cuda_family_of(config).launches(task, config, target);
-      },
-      [](const auto&) { return KernelLaunches{}; });  // of a CPU, and TileDesc: who wrote it has them
+  return desc.visit([&](const CudaStitchDesc& stitch) { return plan_launches(stitch, operands); },
+                    [&](const CudaBundleDesc& bundle) { return plan_launches(bundle, operands); },
+                    [&](const RecurrentDesc& loops) { return KernelLaunches{{plan_launch(loops, operands)}}; },
+                    [&](const AttentionDesc& attention) {
+                      return plan_launches(attention, config.as<CudaAttentionConfig>(), target, operands);
+                    },
+                    [&](const CudaBackToBackDesc& both) {
+                      return plan_launches(both, desc.operands, config.as<CudaBackToBackConfig>());
+                    },
+                    [&](const StandaloneDesc& standalone) { return plan_launches(standalone, config, operands); },
+                    [&](const ContractionDesc& contraction) {
+                      if (const auto* window = contraction.get<WindowDesc>()) {
+                        return KernelLaunches{{plan_launch(*window, config)}};
+                      }
+                      const ProductTask task{*contraction.get<Product>(), contraction.epilogue, desc.operands};
+                      return cuda_family_of(config).launches(task, config, target);
+                    },
+                    [](const auto&) { return KernelLaunches{}; });  // of a CPU, and TileDesc: who wrote it has them
 }
 
 // Blocks of an early launch take room on SMs from the launch in front of it, so all of them have to fit at once. Those

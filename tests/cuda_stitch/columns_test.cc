@@ -44,8 +44,10 @@ void gradient_in_two_orders(Builder& b, int64_t m, int64_t k, int64_t n, DType d
 
 TEST(CudaStitch, ColumnSumsRideAlongWithRowsInTwoOrders) {
   Batch batch;
-  batch.add("f16", [](Builder& b) { gradient_in_two_orders(b, 33, 32, 96, DType::kF16); }, 0.1);
-  batch.add("bf16", [](Builder& b) { gradient_in_two_orders(b, 37, 59, 40, DType::kBF16); }, 0.5);
+  batch.add(
+      "f16", [](Builder& b) { gradient_in_two_orders(b, 33, 32, 96, DType::kF16); }, 0.1);
+  batch.add(
+      "bf16", [](Builder& b) { gradient_in_two_orders(b, 37, 59, 40, DType::kBF16); }, 0.5);
   batch.run();
 }
 
@@ -69,7 +71,8 @@ TEST(CudaStitch, ColumnSumsRideAlongWithWideRows) {
 
 TEST(CudaStitch, ColumnSumsRideAlong) {
   Batch batch;
-  for (const auto& [m, n] : {std::pair<int64_t, int64_t>{2048, 64}, {8448, 40}, {2112, 96}, {2048, 33}, {1031, 100}, {640, 1500}}) {
+  for (const auto& [m, n] :
+       {std::pair<int64_t, int64_t>{2048, 64}, {8448, 40}, {2112, 96}, {2048, 33}, {1031, 100}, {640, 1500}}) {
     batch.add(
         "gradient" + std::to_string(n),
         [&, m = m, n = n](Builder& b) { layer_norm_gradient(b, m, n, n == 64 ? DType::kF16 : DType::kF32); },
@@ -94,6 +97,49 @@ TEST(CudaStitch, ColumnSumsRideAlong) {
       },
       0.05);
   batch.run();
+}
+
+// Rows and columns of one input that are both only reduced.
+void both_axes(Builder& b, int64_t m, int64_t n, const std::string& rows, const std::string& columns) {
+  const auto x = input(b, "x", DType::kF32, {m, n});
+  b.graph().output("rows", b.reduce(rows, x, {1}, false));
+  b.graph().output("columns", b.reduce(columns, b.binary(Op::kMul, x, 0.5), {0}, false));
+}
+
+// Each of four reductions needs the one before it.
+void alternate_axes(Builder& b, int64_t m, int64_t n) {
+  const auto x = input(b, "x", DType::kF32, {m, n});
+  const auto centred = b.sub(x, b.mean(x, {1}, true));
+  const auto scaled = b.mul(centred, b.mean(centred, {0}, true));
+  b.graph().output("y", b.reduce("max", b.sub(scaled, b.reduce("max", scaled, {1}, true)), {0}, false));
+}
+
+TEST(CudaStitch, ColumnsRideAlongWithReductionsOfRows) {
+  Batch batch;
+  batch.add(
+      "even", [](Builder& b) { both_axes(b, 2640, 1024, "sum", "max"); }, 1e-3);
+  batch.add(
+      "uneven", [](Builder& b) { both_axes(b, 3001, 1100, "max", "min"); }, 1e-3);
+  batch.add(
+      "a chain", [](Builder& b) { alternate_axes(b, 2641, 900); }, 1e-3);
+  batch.run();
+}
+
+TEST(CudaStitch, RowsAndColumnsAreReadOnce) {
+  const auto kernels = [](int64_t m, int64_t n) {
+    ir::Graph graph;
+    Builder b(graph);
+    both_axes(b, m, n, "max", "sum");
+    return schedule::schedule(graph, whole_graph(graph), test_target());
+  };
+  const schedule::ScheduledGroup large = kernels(8192, 1024);
+  ASSERT_EQ(large.kernels.size(), 2u) << "rows with parts of the columns, then the columns";
+  EXPECT_LT(large.kernels[0].stitch.bytes_moved + large.kernels[1].stitch.bytes_moved, 1.2 * 8192 * 1024 * 4);
+  // The shape whose number of rows is a square of its columns.
+  ir::Graph graph;
+  Builder b(graph);
+  alternate_axes(b, 65536, 256);
+  EXPECT_EQ(schedule::schedule(graph, whole_graph(graph), test_target()).kernels.size(), 4u);
 }
 
 TEST(CudaStitch, ColumnsAndBatchStatistics) {

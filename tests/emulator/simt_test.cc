@@ -130,17 +130,32 @@ extern "C" __global__ void add(int* sum, float* fsum, int n) {
 
 TEST_F(Simt, ADeadlockSaysWhoWaitsWhere) {
   load(R"(
+#include "tile/arch/sm80/named_barrier.h"
 extern "C" __global__ void half_waits(int* out) {
   if (threadIdx.x < 64) __syncthreads();
+  if (threadIdx.x < 96) heddle::tile::cuda::named_barrier_sync<1>(128);
   out[threadIdx.x] = 1;
 }
 )");
   auto out = buffer(128 * 4);
   const std::string text = failure("half_waits", 1, 128, 0, out.address());
   EXPECT_NE(text.find("kernel half_waits: deadlock"), std::string::npos) << text;
-  EXPECT_NE(text.find("64 thread(s) wait in __syncthreads (unit.cu:3)"), std::string::npos) << text;
-  EXPECT_NE(text.find("64 have ended"), std::string::npos) << text;
+  EXPECT_NE(text.find("64 thread(s) wait in __syncthreads (unit.cu:4)"), std::string::npos) << text;
+  EXPECT_NE(text.find("32 have ended"), std::string::npos) << text;
   EXPECT_NE(failure("half_waits", 1, 128, 0, out.address()), "") << "the device goes on working";
+}
+
+TEST_F(Simt, BlockBarriersDoNotWaitForThreadsThatHaveEnded) {
+  load(R"(
+extern "C" __global__ void some_end(int* out) {
+  if (threadIdx.x >= 64) return;
+  __syncthreads();
+  out[threadIdx.x] = __syncthreads_count(threadIdx.x < 3);
+}
+)");
+  auto out = buffer(64 * 4);
+  launch("some_end", 3, 160, 0, out.address());
+  EXPECT_EQ(read<int>(out), std::vector<int>(64, 3));
 }
 
 TEST_F(Simt, WritesOutsideHitRedZones) {

@@ -82,8 +82,10 @@ schedule::StitchOptions parse_stitch(const std::vector<std::string>& without) {
       options.data_reuse = false;
     } else if (name == "dominant-merging") {
       options.dominant_merging = false;
+    } else if (name == "global") {
+      options.global = false;
     } else {
-      unknown_word("part of stitching", name, {"adaptive-mapping", "data-reuse", "dominant-merging"});
+      unknown_word("part of stitching", name, {"adaptive-mapping", "data-reuse", "dominant-merging", "global"});
     }
   }
   return options;
@@ -199,7 +201,7 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   for (const std::string& name : options.disabled_passes) hasher.add(name);
   for (const bool rule : {settings.rules.attention, settings.rules.back_to_back}) hasher.add(int64_t{rule});
   const schedule::StitchOptions& stitch = settings.stitch;
-  for (const bool part : {stitch.adaptive_mapping, stitch.data_reuse, stitch.dominant_merging})
+  for (const bool part : {stitch.adaptive_mapping, stitch.data_reuse, stitch.dominant_merging, stitch.global})
     hasher.add(int64_t{part});
   hasher.add(static_cast<int64_t>(stitch.mapping));
   hasher.add(int64_t{options.alias_updates});

@@ -1,5 +1,6 @@
 #include "driver/plan/plan_buffers.h"
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <utility>
@@ -70,7 +71,16 @@ uint32_t PlanBuffers::write(ValueId value) {
 }
 
 uint32_t PlanBuffers::touch(uint32_t buffer) {
-  if (slots_[buffer] >= 0) keep_until(buffer, step());
+  if (slots_[buffer] < 0) return buffer;
+  runtime::Lifetime& lifetime = lifetimes_[static_cast<size_t>(slots_[buffer])];
+  lifetime = {lifetime.bytes, std::min(lifetime.first, step()), step()};
+  return buffer;
+}
+
+uint32_t PlanBuffers::add_later_workspace(int64_t bytes) {
+  constexpr int64_t kNever = INT64_MAX / 2;
+  const uint32_t buffer = add_workspace(bytes);
+  lifetimes_.back().first = kNever;
   return buffer;
 }
 
@@ -157,6 +167,7 @@ uint32_t PlanBuffers::packed_constant(ValueId value, const schedule::Packing& pa
 }
 
 void PlanBuffers::place() {
+  for (runtime::Lifetime& lifetime : lifetimes_) lifetime.first = std::min(lifetime.first, lifetime.last);
   const runtime::ArenaLayout layout = runtime::plan_arena(lifetimes_);
   for (size_t i = 0; i < plan_.buffers.size(); ++i) {
     if (slots_[i] >= 0) plan_.buffers[i].offset = layout.offsets[static_cast<size_t>(slots_[i])];

@@ -37,6 +37,8 @@ class PlanBuffers {
   uint32_t add_output(uint32_t port);
   uint32_t add_arena(const ir::TensorType& type, std::string name);
   uint32_t add_workspace(int64_t bytes) { return add_arena({DType::kU8, {bytes}}, "workspace"); }
+  // Adds a workspace that lives from the first step that touches it.
+  uint32_t add_later_workspace(int64_t bytes);
   uint32_t add_constant(const Tensor& tensor, const ir::TensorType& type);
   // Adds a constant buffer with a table of numbers that a kernel reads.
   uint32_t add_numbers(const std::vector<int64_t>& numbers);

@@ -229,7 +229,7 @@ class PlanBuilder {
                    GroupReport& report) {
     std::vector<uint32_t> workspaces;
     for (const schedule::Workspace& workspace : scheduled.workspaces)
-      workspaces.push_back(buffers_.add_workspace(workspace.bytes));
+      workspaces.push_back(buffers_.add_later_workspace(workspace.bytes));
     for (size_t k = 0; k < sources.size(); ++k) {
       const schedule::ScheduledKernel& kernel = scheduled.kernels[k];
       codegen::KernelSource& source = sources[k];

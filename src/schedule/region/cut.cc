@@ -286,11 +286,13 @@ bool are_neighbours(std::vector<int64_t> dims) {
 
 }  // namespace
 
-void fold_reduction(LocalGraph& local, ValueId value, int64_t rows) {
+ValueMap fold_reduction(LocalGraph& local, ValueId value, int64_t rows) {
   const ir::Graph& graph = local.graph;
   if (!are_neighbours(graph.producer(value).attrs.ints("dims"))) {
     local.folded.insert(value);
-    return;
+    ValueMap same;
+    for (ValueId v = 0; v < graph.value_count(); ++v) same.emplace(v, v);
+    return same;
   }
   GraphCopier copier(local);
   for (const ir::Node& node : graph.nodes()) {
@@ -302,6 +304,7 @@ void fold_reduction(LocalGraph& local, ValueId value, int64_t rows) {
   }
   copier.finish(local);
   local = std::move(copier.to);
+  return std::move(copier.map);
 }
 
 std::vector<ir::ValueId> read_reductions(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users) {
@@ -313,7 +316,7 @@ std::vector<ir::ValueId> read_reductions(const ir::Graph& graph, const std::vect
   return found;
 }
 
-void split_reduction(LocalGraph& local, ValueId value, int64_t parts) {
+ValueMap split_reduction(LocalGraph& local, ValueId value, int64_t parts) {
   const ir::Graph& graph = local.graph;
   GraphCopier copier(local);
   for (const ir::Node& node : graph.nodes()) {
@@ -325,10 +328,11 @@ void split_reduction(LocalGraph& local, ValueId value, int64_t parts) {
   }
   copier.finish(local);
   local = std::move(copier.to);
+  return std::move(copier.map);
 }
 
 ValueId split_rows(LocalGraph& local, ValueId value, int64_t parts, const std::vector<RowMove>& moves,
-                   std::map<ValueId, ValueId>& moved) {
+                   ValueMap& moved) {
   GraphCopier copier(local);
   ValueId partial = 0;
   for (const ir::Node& node : local.graph.nodes()) {
@@ -357,9 +361,10 @@ ValueId split_rows(LocalGraph& local, ValueId value, int64_t parts, const std::v
       joined.insert(joined.end(), cut.begin() + 2, cut.end());
       ir::Ints low(joined.size(), 0), high = low;
       high[0] = lacks;
-      const ValueId zero = graph.constant(ir::splat(graph.dtype(x), {}, 0), node.origins);
+      const double neutral = ir::real_identity(ir::combined_by(kind), graph.dtype(x));
+      const ValueId filling = graph.constant(ir::splat(graph.dtype(x), {}, neutral), node.origins);
       x = emit(Op::kReshape, x, {{"shape", joined}});
-      x = graph.emit(Op::kPad, {x, zero}, {{"low", low}, {"high", high}, {"mode", "constant"}}, node.origins);
+      x = graph.emit(Op::kPad, {x, filling}, {{"low", low}, {"high", high}, {"mode", "constant"}}, node.origins);
     }
     const ValueId rows = emit(Op::kReshape, x, {{"shape", cut}});
     partial = emit(Op::kReduce, rows, {{"kind", kind}, {"dims", ir::Ints{0}}});
@@ -453,6 +458,13 @@ bool Sources::related(const std::vector<ValueId>& roots, ValueId other) {
   return std::any_of(roots.begin(), roots.end(), [&](ValueId root) {
     return depends(other, root) || depends(root, other) || intersect(of(root), theirs);
   });
+}
+
+std::vector<ValueId> Sources::shared(ValueId a, ValueId b) {
+  const std::vector<ValueId>&first = of(a), &second = of(b);
+  std::vector<ValueId> both;
+  std::set_intersection(first.begin(), first.end(), second.begin(), second.end(), std::back_inserter(both));
+  return both;
 }
 
 }  // namespace heddle::schedule

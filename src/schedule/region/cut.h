@@ -24,13 +24,15 @@ struct LocalGraph {
   std::set<std::pair<ir::ValueId, ir::ValueId>> paired;
 };
 
+using ValueMap = std::map<ir::ValueId, ir::ValueId>;  // from the values of an old graph to those of a new graph
+
 // Copies a graph. To replace a node, the caller emits other nodes into `to`.
 class GraphCopier {
  public:
   explicit GraphCopier(LocalGraph& local);
 
   LocalGraph to;
-  std::map<ir::ValueId, ir::ValueId> map;
+  ValueMap map;
 
   void node(const ir::Node& node);
   void finish(const LocalGraph& from);
@@ -53,6 +55,8 @@ class Sources {
   // True if `other` and one of `roots` are both computed from some value that a single kernel would read only once, or
   // if one of them is computed from the other.
   bool related(const std::vector<ir::ValueId>& roots, ir::ValueId other);
+  // The values that both are computed from, in ascending order.
+  std::vector<ir::ValueId> shared(ir::ValueId a, ir::ValueId b);
   void clear() { known_.clear(); }
 
  private:
@@ -77,13 +81,13 @@ std::set<ir::ValueId> frontier(const ir::Graph& graph, const std::vector<std::ve
 std::vector<ir::ValueId> read_reductions(const ir::Graph& graph, const std::vector<std::vector<ir::NodeId>>& users);
 
 // Replaces a reduction by two: a reduction in about `parts` independent parts, whose result goes through a workspace,
-// and a reduction over the parts.
-void split_reduction(LocalGraph& local, ir::ValueId value, int64_t parts);
+// and a reduction over the parts. Returns the new values.
+ValueMap split_reduction(LocalGraph& local, ir::ValueId value, int64_t parts);
 
 // Replaces a reduction along columns by two. The first treats every `rows` consecutive rows as one row; its result goes
 // through a workspace. The second reduces the partial results of the first. If the reduced dimensions are not adjacent,
-// only marks the reduction as folded.
-void fold_reduction(LocalGraph& local, ir::ValueId value, int64_t rows);
+// only marks the reduction as folded. Returns the new values.
+ValueMap fold_reduction(LocalGraph& local, ir::ValueId value, int64_t rows);
 
 // A transpose or reshape that moves rows. `to`: the permutation, or the shape.
 struct RowMove {
@@ -93,11 +97,11 @@ struct RowMove {
 
 // Replaces a reduction of leading dimensions by two: a reduction in `parts` parts, whose result goes through a
 // workspace, and a reduction over the parts. Part p has row p and every `parts`-th row after it, so that parts computed
-// concurrently read adjacent rows; rows are counted after `moves`. If `parts` does not divide the rows of a sum, later
-// parts have one row fewer. Returns the result of the first reduction. `moved` maps the values of the old graph to
-// those of the new graph.
+// concurrently read adjacent rows; rows are counted after `moves`. If `parts` does not divide the rows, later parts
+// have one row fewer, and the identity of the reduction takes its place. Returns the result of the first reduction.
+// `moved` maps the values of the old graph to those of the new graph.
 ir::ValueId split_rows(LocalGraph& local, ir::ValueId value, int64_t parts, const std::vector<RowMove>& moves,
-                       std::map<ir::ValueId, ir::ValueId>& moved);
+                       ValueMap& moved);
 
 // Returns a short description of what a kernel computes. It contains no names from the model.
 std::string title_of(const ir::Graph& graph, const KernelExprs& exprs,

@@ -5,10 +5,17 @@
 #include "base/check.h"
 #include "schedule/expr/kernel_size.h"
 #include "schedule/region/exprs/targets.h"
+#include "schedule/region/planned.h"
 #include "schedule/region/repeats.h"
 #include "schedule/region/standalone.h"
 
 namespace heddle::schedule {
+
+namespace {
+
+constexpr uint32_t kNoBoundary = ~0u;  // of a value that is apart from all others
+
+}  // namespace
 
 Region::Region(const ir::Graph& graph, const ir::Group& members, const Target& machine, const StitchOptions& choices)
     : outer(graph),
@@ -34,6 +41,22 @@ double Region::bytes_of(ir::ValueId v) const {
   return static_cast<double>(element_count(type.shape)) * static_cast<double>(size_of(type.dtype));
 }
 
+bool Region::reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
+  const auto forced = [this](ir::ValueId v) {
+    return apart.count(v) != 0 || (options.data_reuse ? local.forced : cut).count(v) != 0;
+  };
+  const auto together = [this](ir::ValueId a, ir::ValueId b) {
+    const auto first = apart.find(a), second = apart.find(b);
+    const bool both = first != apart.end() && second != apart.end();
+    return both && first->second == second->second && first->second != kNoBoundary;
+  };
+  return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
+    if (together(root, other)) return false;
+    if (local.paired.count({other, root}) != 0 || local.paired.count({root, other}) != 0) return false;
+    return (forced(root) && sources.depends(other, root)) || (forced(other) && sources.depends(root, other));
+  });
+}
+
 RegionBackend::RegionBackend(Region& region)
     : region_(region),
       context_{region.local.graph, [&region](ir::ValueId v) { return region.is_input(v); },
@@ -41,24 +64,27 @@ RegionBackend::RegionBackend(Region& region)
   context_.memory_of = [&region](ir::ValueId v) { return region.memory_of(v); };
 }
 
-Candidate RegionBackend::candidate(std::vector<ir::ValueId> roots, std::vector<int64_t> extents) {
+const std::vector<RegionBackend::Planned>& RegionBackend::planned() const {
+  static const std::vector<Planned> none;
+  return none;
+}
+
+Candidate RegionBackend::candidate(std::vector<ir::ValueId> roots, const std::optional<RowParts>& parts) {
   const std::set<ir::ValueId> own(roots.begin(), roots.end());
-  const bool carries = !extents.empty();
-  Candidate made{std::make_unique<KernelExprs>(context_, std::move(roots), std::move(extents)), {}};
+  Candidate made{std::make_unique<KernelExprs>(context_, std::move(roots), parts), {}};
   const KernelExprs& exprs = *made.exprs;
   if (!exprs.needed.empty()) {
     made.result.cuts = exprs.needed;
     made.result.reason = exprs.too_large ? kTooLarge : "it is computed by a kernel of its own";
   } else if (exprs.fits) {
     made.result = map(
-        *made.exprs, [&](ir::ValueId v) { return frontier(region_.local.graph, region_.users, v, own); }, carries);
+        *made.exprs, [&](ir::ValueId v) { return frontier(region_.local.graph, region_.users, v, own); },
+        parts.has_value());
   }
   return made;
 }
 
 namespace {
-
-constexpr uint32_t kNoBoundary = ~0u;  // of a value that is apart from all others
 
 // Whether one kernel makes all that its roots need, no matter what other kernels make.
 bool is_whole(const Candidate& kernel) {
@@ -71,7 +97,8 @@ class RegionScheduler {
   RegionScheduler(Region& region, RegionBackend& backend)
       : region_(region),
         backend_(backend),
-        repeats_(backend.context(), [&region](ir::ValueId v) { return region.apart.count(v) != 0; }) {}
+        repeats_(backend.context(), [&region](ir::ValueId v) { return region.apart.count(v) != 0; }),
+        planned_(region) {}
 
   ScheduledGroup run() {
     constexpr int kMostRewrites = 24;
@@ -95,6 +122,7 @@ class RegionScheduler {
  private:
   void begin() {
     result_ = {};
+    planned_.clear();
     workspace_.clear();
     repeats_.clear();
     rewritten_ = again_ = false;
@@ -127,8 +155,7 @@ class RegionScheduler {
     if (!found.cuts.empty()) return cut_for(kernel);
     HEDDLE_CHECK(found.mapping != nullptr, "{}", found.reason);
     if (found.fold && region_.local.folded.count(*found.fold) == 0) {
-      fold_reduction(region_.local, *found.fold, found.fold_rows);
-      return renumber();
+      return renumber(fold_reduction(region_.local, *found.fold, found.fold_rows));
     }
     if (found.split && region_.local.whole.count(*found.split) == 0) {
       return split({*found.split, found.parts, found.reason});
@@ -139,18 +166,34 @@ class RegionScheduler {
   }
 
   bool next_planned() {
-    while (auto planned = backend_.planned()) {
+    const std::vector<RegionBackend::Planned>& planned = backend_.planned();
+    while (const auto ready = planned_.next(planned)) {
+      const std::optional<RowParts> parts = planned[ready->number].parts;
       bool made = false;
       attempt([&] {
-        Candidate kernel = backend_.candidate(planned->roots, planned->extents);
-        if (kernel.result.mapping == nullptr) return;
-        join_others(planned->roots, planned->extents, kernel);
+        Candidate kernel = backend_.candidate(ready->roots, parts);
+        if (kernel.result.mapping == nullptr) return wait(*ready, kernel);
+        join_others(ready->roots, parts, kernel);
         emit(kernel);
         made = true;
       });
-      if (made) return true;
+      if (made || again_) return true;
     }
     return false;
+  }
+
+  // A planned kernel waits until the values that it cannot compute itself are there.
+  void wait(const PlannedKernels::Ready& ready, const Candidate& kernel) {
+    std::set<ir::ValueId> lacks;
+    for (const ir::ValueId value : kernel.result.cuts) lacks.insert(before_reshapes(value));
+    const auto is_here = [&](ir::ValueId v) {
+      return std::find(ready.roots.begin(), ready.roots.end(), v) != ready.roots.end() || region_.made.count(v) != 0;
+    };
+    if (kernel.exprs->too_large || lacks.empty() || std::any_of(lacks.begin(), lacks.end(), is_here)) return;
+    bool progress = false;
+    for (const ir::ValueId v : lacks) progress = cut(v, kernel.result.reason) || progress;
+    again_ = progress && !result_.kernels.empty();
+    planned_.wait(ready.number, std::move(lacks));
   }
 
   // What may be too much for one kernel.
@@ -210,17 +253,16 @@ class RegionScheduler {
   void split(const RegionBackend::Split& split) {
     splits_.push_back({fmt::format("{} parts of reduce {}", split.parts, ir::to_string(graph().type(split.value))),
                        static_cast<double>(split.parts) * region_.bytes_of(split.value), split.reason});
-    split_reduction(region_.local, split.value, split.parts);
-    renumber();
+    renumber(split_reduction(region_.local, split.value, split.parts));
   }
 
   // Values have other numbers now: the cutting begins anew.
-  void renumber() {
+  void renumber(const ValueMap& now) {
     rewritten_ = true;
     region_.cut.clear();
     region_.apart.clear();
     boundaries_.clear();
-    backend_.renumbered();
+    backend_.renumbered(now);
   }
 
   // A reduction that needs several kernels by itself may cost another root nothing, whose kernel makes it in any case:
@@ -232,7 +274,7 @@ class RegionScheduler {
     for (const ir::ValueId other : region_.pending) {
       const bool is_larger = region_.bytes_of(other) > region_.bytes_of(first);
       if (!is_larger || region_.is_scan(other) || !region_.sources.related(roots, other) ||
-          reads_forced(other, roots)) {
+          region_.reads_forced(other, roots)) {
         continue;
       }
       attempt([&] {
@@ -249,7 +291,7 @@ class RegionScheduler {
 
   // Other roots come along with the `roots` of a kernel unless they need something that is made only by it. What does
   // not join a kernel may join it once others have: a sum that would be split for itself, after what it normalises.
-  void join_others(std::vector<ir::ValueId> roots, const std::vector<int64_t>& extents, Candidate& kernel) {
+  void join_others(std::vector<ir::ValueId> roots, const std::optional<RowParts>& parts, Candidate& kernel) {
     if (!region_.options.dominant_merging || region_.is_scan(roots[0])) return;
     constexpr int kRounds = 2;
     for (int round = 0; round < kRounds; ++round) {
@@ -257,10 +299,10 @@ class RegionScheduler {
       for (const ir::ValueId other : region_.pending) {
         if (roots.size() >= backend_.most_roots()) return;
         if (std::find(roots.begin(), roots.end(), other) != roots.end() || region_.is_scan(other) ||
-            !backend_.may_join(roots, other, kernel.result) || reads_forced(other, roots)) {
+            !backend_.may_join(roots, other, kernel.result) || region_.reads_forced(other, roots)) {
           continue;
         }
-        const bool joined = join(other, roots, extents, kernel);
+        const bool joined = join(other, roots, parts, kernel);
         refused = refused || !joined;
         joined_later = joined_later || (joined && refused);
       }
@@ -268,13 +310,13 @@ class RegionScheduler {
     }
   }
 
-  bool join(ir::ValueId other, std::vector<ir::ValueId>& roots, const std::vector<int64_t>& extents,
+  bool join(ir::ValueId other, std::vector<ir::ValueId>& roots, const std::optional<RowParts>& parts,
             Candidate& kernel) {
     std::vector<ir::ValueId> more = roots;
     more.push_back(other);
     bool joined = false;
     attempt([&] {
-      Candidate wider = backend_.candidate(more, extents);
+      Candidate wider = backend_.candidate(more, parts);
       if (wider.result.mapping == nullptr || (wider.result.split && !kernel.result.split)) return;
       if (!backend_.joins(kernel, wider, other)) return;
       roots = std::move(more);
@@ -282,26 +324,6 @@ class RegionScheduler {
       joined = true;
     });
     return joined;
-  }
-
-  // The second step of a split reduction waits for the first; where results do not stay on chip, every reader waits.
-  bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots) {
-    const auto& paired = region_.local.paired;
-    const auto forced = [this](ir::ValueId v) {
-      const auto& handed_over = region_.options.data_reuse ? region_.local.forced : region_.cut;
-      return region_.apart.count(v) != 0 || handed_over.count(v) != 0;
-    };
-    const auto reads = [this](ir::ValueId root, ir::ValueId v) { return region_.sources.depends(root, v); };
-    const auto together = [this](ir::ValueId a, ir::ValueId b) {
-      const auto first = region_.apart.find(a), second = region_.apart.find(b);
-      const bool both = first != region_.apart.end() && second != region_.apart.end();
-      return both && first->second == second->second && first->second != kNoBoundary;
-    };
-    return std::any_of(roots.begin(), roots.end(), [&](ir::ValueId root) {
-      if (together(root, other)) return false;
-      if (paired.count({other, root}) != 0 || paired.count({root, other}) != 0) return false;
-      return (forced(root) && reads(other, root)) || (forced(other) && reads(root, other));
-    });
   }
 
   // A node with a kernel of its own: its operands are made first.
@@ -363,6 +385,7 @@ class RegionScheduler {
   bool rewritten_ = false, again_ = false;
   std::vector<Boundary> boundaries_, splits_;
   std::map<ir::ValueId, uint32_t> workspace_;
+  PlannedKernels planned_;
 };
 
 }  // namespace

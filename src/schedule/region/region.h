@@ -36,6 +36,9 @@ struct Region {
 
   bool is_input(ir::ValueId v) const;
   bool is_scan(ir::ValueId v) const { return local.graph.producer(v).op == ir::Op::kScan; }
+  // True if `other` must wait for one of `roots`, or the reverse: the second step of a split reduction waits for the
+  // first. If results do not stay on chip, every reader waits.
+  bool reads_forced(ir::ValueId other, const std::vector<ir::ValueId>& roots);
   double bytes_of(ir::ValueId v) const;
   ValueMemory memory_of(ir::ValueId v) const;
 };
@@ -81,21 +84,22 @@ class RegionBackend {
   explicit RegionBackend(Region& region);
   virtual ~RegionBackend() = default;
 
-  // Maps `roots` to a kernel. `extents`: the extents of the iteration space, if it must be split more finely than the
-  // largest root alone requires.
-  Candidate candidate(std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
+  // Maps `roots` to a kernel. `parts`: the iteration space of a kernel of rows that also reduces their columns.
+  Candidate candidate(std::vector<ir::ValueId> roots, const std::optional<RowParts>& parts = {});
   const KernelContext& context() const { return context_; }
 
   // Rewrites the region before it is cut into kernels.
   virtual void prepare() {}
-  // Called after the values of the region have been renumbered.
-  virtual void renumbered() {}
-  // The pending roots of a kernel that prepare() planned. planned() returns each such kernel once.
+  // Called after the values of the region have been renumbered. Maps each old value to its replacement.
+  virtual void renumbered(const ValueMap& /*now*/) {}
+  // A kernel that prepare() planned: it computes `rows`, an output over whole rows or a reduction of rows, and the
+  // partial reductions of columns. `rows` is not stored if no other kernel reads it.
   struct Planned {
-    std::vector<ir::ValueId> roots;
-    std::vector<int64_t> extents;
+    ir::ValueId rows;
+    std::vector<ir::ValueId> partials;
+    RowParts parts;
   };
-  virtual std::optional<Planned> planned() { return std::nullopt; }
+  virtual const std::vector<Planned>& planned() const;
 
   virtual size_t most_roots() const = 0;
   // True if it may be worthwhile to compute `other` in the same kernel as `roots`. This is a cheap check before

@@ -18,8 +18,8 @@ struct StandaloneDesc {
   Shape index;               // for a scatter of elements: extents of the index tensor, each as in `indices` or 1
   int64_t dim = 0, k = 0;
   bool largest = true;
-  std::string reduction;  // for a scatter: "none", "add", "mul", "max" or "min"
-  bool drop = false;      // for a scatter of elements: updates with an index out of range are ignored
+  std::string reduction;   // for a scatter: "none", "add", "mul", "max" or "min"
+  bool drop = false;       // for a scatter of elements: updates with an index out of range are ignored
   bool unordered = false;  // for a scatter: updates of one element may be added in any order
   // For a scatter: the memory of the result already contains the data, or the data is one value, whose bits are `fill`.
   // In both cases, the operands are the indices, the updates and the result.
@@ -27,8 +27,8 @@ struct StandaloneDesc {
   std::optional<uint64_t> fill;
 
   // The number of parts that can be processed independently. For a scatter of elements, a part is the data at one index
-  // of the first dimension along which nothing is scattered, or one element of a vector. For a scatter of slices, a part
-  // is the data at one position within the slices. For a selection, a part is a column along `dim`.
+  // of the first dimension along which nothing is scattered, or one element of a vector. For a scatter of slices, a
+  // part is the data at one position within the slices. For a selection, a part is a column along `dim`.
   int64_t parts() const;
   // The data as [outer][rows][inner]. An update or a selection works on the rows of a column. Elements that are moved
   // together count as one element of at most 16 bytes.

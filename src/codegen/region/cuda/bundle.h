@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/codegen.h"
-#include "schedule/region/cuda/bundle.h"
+#include "schedule/region/cuda/launch/bundle.h"
 
 namespace heddle::codegen {
 

@@ -6,7 +6,7 @@
 
 #include "codegen/names.h"
 #include "codegen/scalar/scalar.h"
-#include "schedule/region/cuda/launch.h"
+#include "schedule/region/cuda/launch/launch.h"
 
 namespace heddle::codegen {
 

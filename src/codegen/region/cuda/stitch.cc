@@ -25,15 +25,19 @@ class CudaStitchWriter {
     if (marked) c_.emitter.mark_numbers();
   }
 
-  CudaPart run_part() {
+  CudaPart run_part(int threads) {
     is_part_ = true, block_ = "block", blocks_ = "blocks";
-    HEDDLE_CHECK(memory_.bytes == 0 && body_.cta_group == 1, "a part has no shared memory");
+    HEDDLE_CHECK(body_.cta_group == 1, "blocks of a part only cooperate with themselves");
     CudaPart part;
-    part.parameters = parameters("__restrict__ ") + ", const unsigned block, const unsigned blocks";
+    part.parameters =
+        parameters("__restrict__ ") + ", uint8_t* raw_shared, const unsigned block, const unsigned blocks";
     if (marked_) out_.raw(argument_line(kArgumentParameter));
+    if (threads > body_.threads) out_.line("if (threadIdx.x >= {}) return;", body_.threads);
     declare_threads();
+    declare_scratch();
     write_grid();
     part.includes = {"tile/op/cuda/stitch.h"};
+    if (has_moments()) part.includes.emplace_back("tile/op/cuda/moments.h");
     part.body = out_.text(part.includes);
     Writer::add_headers(part.parameters, part.includes);
     for (const schedule::Operand& o : desc_.operands) part.types.push_back(pointer_type(o));
@@ -285,8 +289,9 @@ KernelSource emit_cuda_stitch(const schedule::KernelPlan& plan, const CudaStitch
   return CudaStitchWriter(plan.desc, body, marked, naming).run(plan);
 }
 
-CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body, bool marked) {
-  return CudaStitchWriter(desc, body, marked).run_part();
+CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body, int threads,
+                        bool marked) {
+  return CudaStitchWriter(desc, body, marked).run_part(threads);
 }
 
 }  // namespace heddle::codegen

@@ -16,13 +16,15 @@ KernelSource emit_cuda_stitch(const schedule::KernelPlan& plan, const schedule::
 // The first lines of a kernel that waits for the previous launch. kWaitHeader declares the functions that they call.
 inline constexpr const char* kBeginEarly = "tile::sm90::launch_dependents();\n  tile::sm90::grid_dependency_wait();";
 
-// The code of a kernel as a device function, which other kernels call. Each call runs one block of the kernel. The
-// parameters are (operands..., block, blocks). If the code is marked, the array of arguments follows the operands.
+// The code of a kernel as a device function, which other kernels call. Each call runs one block of the kernel, in a
+// block of `threads` threads of the other kernel; threads that it does not need return at once. The parameters are
+// (operands..., shared memory, block, blocks). If the code is marked, the array of arguments follows the operands.
 struct CudaPart {
   std::string parameters, body;
   std::vector<std::string> types;  // of the operands, such as "const float*"
   std::vector<std::string> includes;
 };
-CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body, bool marked);
+CudaPart emit_cuda_part(const schedule::KernelDesc& desc, const schedule::CudaStitchDesc& body, int threads,
+                        bool marked);
 
 }  // namespace heddle::codegen

@@ -4,8 +4,8 @@
 
 #include "base/divide.h"
 #include "schedule/expr/expr_walk.h"
+#include "schedule/region/cpu/pieces.h"
 #include "schedule/region/mapping.h"
-#include "schedule/region/pieces.h"
 
 namespace heddle::schedule {
 namespace {

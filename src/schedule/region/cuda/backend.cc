@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "schedule/floor.h"
-#include "schedule/region/cuda/bundle.h"
-#include "schedule/region/cuda/column_riders.h"
+#include "schedule/region/cuda/launch/bundle.h"
 #include "schedule/region/cuda/mapping.h"
-#include "schedule/region/statistics.h"
+#include "schedule/region/cuda/rewrites/column_riders.h"
+#include "schedule/region/cuda/rewrites/statistics.h"
 
 namespace heddle::schedule {
 namespace {
@@ -29,9 +29,9 @@ class CudaRegion : public RegionBackend {
     if (region_.options.adaptive_mapping) split_statistics(region_.local, cuda_);
     if (region_.options.adaptive_mapping && region_.options.dominant_merging) riders_.find();
   }
-  void renumbered() override { riders_.clear(); }
+  void renumbered(const ValueMap& now) override { riders_.renumber(now); }
 
-  std::optional<Planned> planned() override { return riders_.next(); }
+  const std::vector<Planned>& planned() const override { return riders_.passes(); }
 
   // Each root is a pointer and an address computation.
   size_t most_roots() const override { return 48; }
@@ -77,8 +77,10 @@ class CudaRegion : public RegionBackend {
                                           to_string(choice.scheme), choice.reason));
       }
     }
+    group.notes.insert(group.notes.end(), riders_.refusals().begin(), riders_.refusals().end());
     keep_wanted(group);
-    return region_.options.dominant_merging ? bundle_cuda_kernels(std::move(group)) : std::move(group);
+    const StitchOptions& options = region_.options;
+    return options.dominant_merging ? bundle_cuda_kernels(std::move(group), cuda_, !options.global) : std::move(group);
   }
 
  protected:

@@ -41,9 +41,22 @@ void cut_below_scans(const KernelExprs& exprs, uint64_t parallel, const Frontier
   }
 }
 
+// Blocks compute parts of the rows. A reduction that is the same for all parts belongs into an earlier kernel.
+void cut_shared_by_parts(const KernelExprs& exprs, const Frontier& frontier, MapResult& result) {
+  for (const ReductionSite& i : exprs.sites) {
+    if ((i.kept & bit(exprs.domain.vars[1])) == 0) cut_behind(i, frontier, result);
+  }
+  if (!result.cuts.empty()) result.reason = "all parts of the rows need it";
+}
+
 bool has_scan(const KernelExprs& exprs) {
   return std::any_of(exprs.sites.begin(), exprs.sites.end(),
                      [](const ReductionSite& i) { return i.node->op == ir::Op::kScan; });
+}
+
+bool is_root(const KernelExprs& exprs, const ReductionSite& site) {
+  return std::any_of(exprs.roots.begin(), exprs.roots.end(),
+                     [&](const Root& root) { return root.value == site.value; });
 }
 
 // Some reductions may have many results in each column while others have one. Columns are too few threads for the many,
@@ -57,9 +70,7 @@ bool cut_single_results(const KernelExprs& exprs, uint64_t parallel, int sms, co
                                 [&](const ReductionSite& i) { return results_of(i) >= kManyResults; });
   if (!wide || has_scan(exprs)) return false;
   for (const ReductionSite& i : exprs.sites) {
-    const bool is_root =
-        std::any_of(exprs.roots.begin(), exprs.roots.end(), [&](const Root& root) { return root.value == i.value; });
-    if (results_of(i) == 1 && !is_root) cut_behind(i, frontier, result);
+    if (results_of(i) == 1 && !is_root(exprs, i)) cut_behind(i, frontier, result);
   }
   result.reason = fmt::format("{} columns do not fill {} SMs", exprs.volume(parallel), sms);
   return !result.cuts.empty();
@@ -133,9 +144,11 @@ bool fit_scratch(const KernelExprs& exprs, const CudaTarget& cuda, const Frontie
   while (blocks_bytes() > kSharedPerBlock && mapping.threads > std::max(mapping.team, 32)) mapping.threads /= 2;
   if (blocks_bytes() <= cuda.shared_bytes_per_block - 8192) return true;
   for (const ReductionSite& i : exprs.sites) {
-    if (exprs.volume(i.kept & ~mapping.fixed) <= 1024 || is_carried(mapping, i)) continue;
+    if (exprs.volume(i.kept & ~mapping.fixed) <= 1024 || is_carried(mapping, i) || is_root(exprs, i)) continue;
     cut_behind(i, frontier, result);
   }
+  // Too many results of the kernel itself: without the reductions before them, its iterations are independent.
+  if (result.cuts.empty()) result.cuts = first_results(exprs, frontier);
   result.reason = fmt::format("{} bytes of results do not fit shared memory", blocks_bytes());
   return false;
 }
@@ -237,6 +250,7 @@ class CudaMapper {
 
   MapResult run(bool carry) {
     cut_recomputed(exprs_, graph_, frontier_, result_);
+    if (carry && result_.cuts.empty()) cut_shared_by_parts(exprs_, frontier_, result_);
     if (!result_.cuts.empty()) return std::move(result_);
     parallel_ = parallel_vars(exprs_);
     if (carry) mapping_.serial = serial_variable(exprs_, parallel_);
@@ -248,9 +262,8 @@ class CudaMapper {
       if (!mapping_.vector || !can_carry(exprs_, *mapping_.serial, *mapping_.vector)) return std::move(result_);
       parallel_ &= ~bit(*mapping_.vector);
     }
-    if (mapping_.vector && exprs_.sites.empty()) {
-      mapping_.transposed = most_transposed_variable(exprs_, *mapping_.vector, parallel_);
-    }
+    const bool tiles = mapping_.vector && exprs_.sites.empty();
+    if (tiles) mapping_.transposed = most_transposed_variable(exprs_, *mapping_.vector, parallel_);
     if (exprs_.sites.empty()) {
       map_points();
     } else if (mapping_.vector && (parallel_ & bit(*mapping_.vector))) {
@@ -447,8 +460,8 @@ class CudaMapper {
       team = rows.team;
       mapping_.threads = static_cast<int>(rows.threads);
       mapping_.turns = rows.turns;
+      if (!rows.fit) result_.reason = "running results of its columns do not fit registers";
       failed_ = !rows.fit;
-      if (failed_) result_.reason = "running results of its columns do not fit registers";
     }
     walk_.steps = ceil_div(steps, team);
     mapping_.team = static_cast<int>(team);
@@ -494,8 +507,8 @@ class CudaMapper {
     // Where the rows themselves are an output, they are read again when their statistics are known.
     const double again = bytes_stored(exprs_, graph_) > 0.2 * work_.bytes ? 0.5 * levels * whole : 0;
     // Columns in parts are read as columns again.
-    const double second = 1e-6 * (sm_gbps_ > 0 ? chip.second_columns_us : chip.second_us);
-    const double split = whole + again + levels * 1e-6 * (chip.graph_boundary_us + chip.level_us) + second;
+    const double second = sm_gbps_ > 0 ? chip.second_columns_us : chip.second_us;
+    const double split = whole + again + 1e-6 * (levels * (chip.graph_boundary_us + chip.level_us) + second);
     const bool free = forced_ == ForcedMapping::kNone;
     if (free ? result_.seconds <= 1.15 * split : forced_ != ForcedMapping::kParts) return;
     result_.cuts = first_results(exprs_, frontier_);

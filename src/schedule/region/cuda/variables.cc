@@ -18,7 +18,6 @@ bool is_local_of(const KernelExprs& exprs, ExprId e, const std::set<uint32_t>& i
 }  // namespace
 
 std::optional<VarId> serial_variable(const KernelExprs& exprs, uint64_t parallel) {
-  std::optional<VarId> found;
   uint64_t candidates = exprs.all_root_vars() & ~parallel;
   for (VarId v = 0; v < 64; ++v) {
     if (!(candidates >> v & 1)) continue;
@@ -42,9 +41,9 @@ std::optional<VarId> serial_variable(const KernelExprs& exprs, uint64_t parallel
     for (const ReductionSite& i : exprs.sites) {
       visit_exprs(exprs.pool, {i.operand}, [&](ExprId e) { good = good && !is_local_of(exprs, e, carried); });
     }
-    if (good && rows) found = v;
+    if (good && rows) return v;
   }
-  return found;
+  return std::nullopt;
 }
 
 std::vector<Store> stores_of(const KernelExprs& exprs, const ir::Graph& graph) {

@@ -102,7 +102,7 @@ void scan_root(ExprPool& pool, std::vector<ReductionSite>& sites, Inliner& inlin
 
 }  // namespace
 
-KernelExprs::KernelExprs(const KernelContext& context, std::vector<ir::ValueId> values, std::vector<int64_t> extents)
+KernelExprs::KernelExprs(const KernelContext& context, std::vector<ir::ValueId> values, std::optional<RowParts> parts)
     : context_(context), values_(std::move(values)) {
   for (ir::ValueId v : values_) {
     const std::vector<RootTarget> targets = targets_of(context_, v, values_.size() > 1);
@@ -111,11 +111,14 @@ KernelExprs::KernelExprs(const KernelContext& context, std::vector<ir::ValueId> 
   const auto size = [&](const RootTarget& t) { return element_count(context_.graph.shape(t.part)); };
   std::stable_sort(targets_.begin(), targets_.end(), [&](auto& a, auto& b) { return size(a) > size(b); });
   domain.dims = context_.graph.shape(targets_[0].part);
-  by_dims_ = !extents.empty();
-  domain.extents = by_dims_ ? std::move(extents) : without_ones(domain.dims);
-  if (product(domain.extents) != element_count(domain.dims)) {
-    rows = element_count(domain.dims) / product(std::span<const int64_t>(domain.extents).subspan(2));
+  by_dims_ = parts.has_value();
+  if (parts) {
+    domain.extents = std::move(parts->extents);
+    domain.dims = {parts->rows, product(std::span<const int64_t>(domain.extents).subspan(2))};
     parts_ = domain.extents[1];
+    if (domain.extents[0] * parts_ != parts->rows) rows = parts->rows;
+  } else {
+    domain.extents = without_ones(domain.dims);
   }
   for (size_t i = 1; i < targets_.size(); ++i) {
     const ir::ValueId v = targets_[i].part;
@@ -165,9 +168,8 @@ void KernelExprs::build() {
   Inliner inliner(context_.graph, pool);
   inliner_ = &inliner;
   inliner.set_binding([this](ir::ValueId value, const std::vector<Index>& at) { return bind(value, at); });
-  for (size_t i = 0; i < targets_.size(); ++i) {
-    const RootTarget& target = targets_[i];
-    auto vars = place(target.part, i == 0);
+  for (const RootTarget& target : targets_) {
+    auto vars = place(target.part);
     fits = vars.has_value();
     if (!fits) return;
     Root root{target.value, std::move(*vars), 0, {}};
@@ -194,10 +196,10 @@ void KernelExprs::build() {
   for (const auto& [place, e] : inliner.made()) made_.emplace_back(place.first, e);
 }
 
-std::optional<std::vector<VarId>> KernelExprs::place(ir::ValueId value, bool largest) const {
+std::optional<std::vector<VarId>> KernelExprs::place(ir::ValueId value) const {
   const Shape& shape = context_.graph.shape(value);
   const int64_t elements = element_count(domain.dims);
-  if (largest || element_count(shape) == elements) return domain.vars;
+  if (element_count(shape) == elements) return domain.vars;
   if (rows && element_count(shape) == *rows) return std::vector<VarId>{domain.vars[0], domain.vars[1]};
   if (const auto dim = part_dim(value)) {
     if (auto vars = place_part(domain, shape, *dim)) return vars;

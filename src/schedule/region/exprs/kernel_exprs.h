@@ -29,15 +29,21 @@ struct InputOperand {
   Shape shape;
 };
 
+// An iteration space of rows that are divided into parts: the rows of a part, the parts, and the columns. With n parts,
+// part p has row p and every n-th row after it; later parts may have one row fewer.
+struct RowParts {
+  std::vector<int64_t> extents;
+  int64_t rows = 0;  // of all parts together
+  bool operator==(const RowParts&) const = default;
+};
+
 // The expressions of a set of roots, over loop variables. The constructor determines the reductions, the buffers to
 // read, and the values that earlier kernels must compute.
 class KernelExprs {
  public:
-  // The largest root covers the root domain. Each other root is indexed by all or some of the domain's variables.
-  // `extents`: the extents of the root domain, if it must be split differently than the largest root requires: rows of
-  // a part, parts, and columns. With n parts, part p has row p and every n-th row after it; later parts may have one
-  // row fewer.
-  KernelExprs(const KernelContext& context, std::vector<ir::ValueId> roots, std::vector<int64_t> extents = {});
+  // The largest root covers the root domain, unless `parts` gives the domain. Each other root is indexed by all or some
+  // of the domain's variables.
+  KernelExprs(const KernelContext& context, std::vector<ir::ValueId> roots, std::optional<RowParts> parts = {});
 
   ExprPool pool;
   IterationDomain domain;
@@ -72,7 +78,7 @@ class KernelExprs {
   ExprId reduce(ir::ValueId value, const std::vector<Index>& at);
   std::vector<VarId> reduced_vars(const Shape& reduced, uint64_t kept);
   // The variables of the root domain that index the elements of a root. nullopt if no variables can index them.
-  std::optional<std::vector<VarId>> place(ir::ValueId value, bool largest) const;
+  std::optional<std::vector<VarId>> place(ir::ValueId value) const;
   std::optional<size_t> part_dim(ir::ValueId value) const;
 
   const KernelContext& context_;

@@ -1,5 +1,6 @@
-#include "schedule/region/cuda/launch.h"
+#include "schedule/region/cuda/launch/launch.h"
 
+#include <algorithm>
 #include <cstddef>
 
 #include "base/check.h"
@@ -138,9 +139,14 @@ KernelLaunches plan_launches(const CudaBundleDesc& bundle, size_t operands) {
   CudaLaunch launch;
   launch.grid[0] = 0;
   for (const CudaBundleDesc::Part& part : bundle.parts) launch.grid[0] += static_cast<uint32_t>(part.body->blocks);
-  launch.block = static_cast<uint32_t>(bundle.parts[0].body->threads);
+  launch.block = static_cast<uint32_t>(bundle.threads);
+  for (const CudaBundleDesc::Part* part : bundle.all()) {
+    launch.shared_bytes = std::max(launch.shared_bytes, static_cast<uint32_t>(shared_memory(*part->body).bytes));
+  }
   launch.arguments.emplace_back(operands * sizeof(uint64_t), uint8_t{0});
-  return {{std::move(launch)}};
+  KernelLaunches plan{{std::move(launch)}};
+  if (bundle.last) plan.counter_bytes = bundle.last->part.body->blocks * static_cast<int64_t>(sizeof(uint32_t));
+  return plan;
 }
 
 }  // namespace heddle::schedule

@@ -1,4 +1,4 @@
-#include "schedule/region/statistics.h"
+#include "schedule/region/cuda/rewrites/statistics.h"
 
 #include <algorithm>
 #include <numeric>

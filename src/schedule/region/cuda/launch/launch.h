@@ -1,7 +1,7 @@
 #pragma once
 
 #include "schedule/kernel_plan.h"
-#include "schedule/region/cuda/bundle.h"
+#include "schedule/region/cuda/launch/bundle.h"
 #include "schedule/region/cuda/stitch.h"
 #include "schedule/region/standalone.h"
 

@@ -1,4 +1,4 @@
-#include "schedule/region/pieces.h"
+#include "schedule/region/cpu/pieces.h"
 
 #include <set>
 

@@ -1,4 +1,4 @@
-#include "schedule/region/row_order.h"
+#include "schedule/region/cuda/rewrites/row_order.h"
 
 #include <algorithm>
 #include <numeric>
@@ -65,7 +65,8 @@ class RowOrder {
     if (node.outputs.size() == 1) {
       if (node.op == Op::kTranspose && begin(node)) return;
       const auto moved = std::find_if(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return is_moved(v); });
-      if (moved != node.inputs.end() && ir::is_elementwise(node.op)) return through_elementwise(node, moved_.at(*moved));
+      if (moved != node.inputs.end() && ir::is_elementwise(node.op))
+        return through_elementwise(node, moved_.at(*moved));
       if (moved != node.inputs.end() && node.op == Op::kReduce) return through_reduce(node, moved_.at(*moved));
     }
     for (ValueId v : node.inputs) value(v);
