@@ -112,7 +112,7 @@ class Linker {
     if (auto* gemm = std::get_if<GemmDesc>(&next.problem)) {
       const auto at = read_by(*gemm);
       if (gemm->b.form != GemmOperand::Form::kPacked) refuse_back_to_back("its weights are no constants");
-      if (!at || gemm->shape.k != maps_[i].channels || !agree(maps_[i], made, read, *at)) {
+      if (!at || gemm->terms != maps_[i].channels || !agree(maps_[i], made, read, *at)) {
         refuse_back_to_back("the rows that the second one multiplies are not those that the first one makes");
       }
       read_from_scratch(*gemm, maps_[i].channels);
