@@ -14,6 +14,7 @@ namespace heddle::schedule {
 namespace {
 
 constexpr size_t kMostPointers = 480;  // 4 KB of arguments
+constexpr int kMostRefusals = 8;       // of a kernel, before it runs alone
 
 std::set<Place> places(const ScheduledKernel& kernel, Operand::Role role) {
   std::set<Place> all;
@@ -197,14 +198,12 @@ ScheduledGroup bundle_cuda_kernels(ScheduledGroup group, const CudaTarget& targe
     bool open = false;
   };
   std::vector<Slot> slots;
-  const auto takes = [&](const Slot& slot, const ScheduledKernel& kernel) {
+  // Predicts the time of the slot with the kernel in it. Sets `*why` if the kernel had better run alone.
+  const auto takes = [&](const Slot& slot, const ScheduledKernel& kernel, std::string* why) {
     if (!slot.open || slot.pointers + kernel.bindings.size() > kMostPointers) return false;
     std::vector<const ScheduledKernel*> kernels = slot.kernels;
     kernels.push_back(&kernel);
-    std::string why;
-    const bool pays = pays_beside(kernels, target, &why);
-    if (!pays) group.notes.push_back(fmt::format("{} is not beside {}: {}", kernel.label, kernels[0]->label, why));
-    return pays;
+    return pays_beside(kernels, target, why);
   };
   for (const ScheduledKernel& kernel : group.kernels) {
     const auto reads = places(kernel, Operand::Role::kInput), writes = places(kernel, Operand::Role::kOutput);
@@ -216,7 +215,15 @@ ScheduledGroup bundle_cuda_kernels(ScheduledGroup group, const CudaTarget& targe
       if (meet(before.writes, reads) || meet(before.reads, writes) || meet(before.writes, writes)) break;
       --at;
     }
-    while (at < slots.size() && !(candidate && takes(slots[at], kernel))) ++at;
+    std::string why;
+    for (int refusals = 0; at < slots.size(); ++at) {
+      std::string reason;
+      if (candidate && refusals < kMostRefusals && takes(slots[at], kernel, &reason)) break;
+      if (reason.empty()) continue;
+      ++refusals;
+      why = fmt::format("{} is not beside {}: {}", kernel.label, slots[at].kernels[0]->label, reason);
+    }
+    if (at == slots.size() && !why.empty()) group.notes.push_back(std::move(why));
     if (at == slots.size()) slots.emplace_back().open = candidate;
     Slot& slot = slots[at];
     slot.kernels.push_back(&kernel);

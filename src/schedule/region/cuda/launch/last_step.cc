@@ -107,7 +107,6 @@ std::optional<CudaBundleDesc::LastStep> last_step_of(const ScheduledKernel& firs
   };
   if (a == nullptr || b == nullptr) return refuse("one of them is a library kernel or several kernels");
   if (!one_iteration_each(*a) || !one_iteration_each(*b)) return refuse("their blocks share or repeat iterations");
-  if (b->threads > a->threads) return refuse("the second one has larger blocks");
   std::optional<std::vector<size_t>> dims;
   for (size_t i = 0; i < second.bindings.size(); ++i) {
     for (size_t k = 0; k < first.bindings.size(); ++k) {
@@ -118,11 +117,12 @@ std::optional<CudaBundleDesc::LastStep> last_step_of(const ScheduledKernel& firs
       const auto loads = steps_of(*b, static_cast<uint32_t>(i), Role::kInput);
       auto found = stores && loads ? match(*a, *stores, *b, *loads) : std::nullopt;
       if (!found || (dims && *dims != *found))
-        return refuse("a block of the second one reads results of blocks that it shares with others");
+        return refuse("its blocks need results of all blocks, not of a few each");
       dims = std::move(found);
     }
   }
   if (!dims) return refuse("the second one reads no result of the first");
+  if (b->threads > a->threads) return refuse("the second one has larger blocks");
   CudaBundleDesc::LastStep last{{b, second.desc.operands, first.desc.operands.size()}, 1, digits_of(*a, *dims)};
   last.arrivals = a->blocks / b->blocks;
   return last;
