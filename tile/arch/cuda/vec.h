@@ -365,6 +365,20 @@ TILE_INLINE vec<T, W> min(vec<T, W> a, vec<T, W> b) {
   });
 }
 
+namespace detail {
+
+// Compute a > b ? a : b, and a < b ? a : b: if either operand is NaN, the result is b.
+template <typename T, int W>
+TILE_INLINE vec<T, W> greater_or_second(vec<T, W> a, vec<T, W> b) {
+  return map_lanes(a, b, [](T x, T y) { return x > y ? x : y; });
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> less_or_second(vec<T, W> a, vec<T, W> b) {
+  return map_lanes(a, b, [](T x, T y) { return x < y ? x : y; });
+}
+
+}  // namespace detail
+
 template <typename T, int W>
 TILE_INLINE vec<T, W> max(vec<T, W> a, T b) {
   return max(a, splat<W>(b));
