@@ -189,7 +189,7 @@ class Words(Case):
         self.assertIn("a command is missing", self.heddle().stderr)
 
     def test_what_is_missing_or_no_value(self):
-        for arguments, said in [(["run"], "heddle run: MODEL is required"), (["kernel"], "heddle kernel needs a command: attention, conv, b2b, gemm"),
+        for arguments, said in [(["run"], "heddle run: MODEL is required"), (["kernel"], "heddle kernel needs a command: attention, conv, b2b, packed, gemm"),
                                 (["run", "m.onnx", "--threads", "many"], "--threads = many"),
                                 (["profile", "m.onnx", "--svg", "x.svg"], "those that have it: heddle inspect, heddle explain"),
                                 (["profile", "m.onnx", "--html"], "--html needs FILE"),

@@ -78,7 +78,7 @@ class Bash(unittest.TestCase):
 
     def test_commands(self):
         self.assertEqual(self.complete("heddle", ""), {path[0] for path in TREE if len(path) == 1})
-        self.assertEqual(self.complete("heddle", "kernel", ""), {"attention", "b2b", "conv", "gemm"})
+        self.assertEqual(self.complete("heddle", "kernel", ""), {"attention", "b2b", "conv", "gemm", "packed"})
         self.assertEqual(self.complete("heddle", "dev"), {"devices"})
 
     def test_options_of_every_command(self):
