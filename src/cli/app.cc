@@ -420,7 +420,7 @@ constexpr const char* kFooter =
     "  HEDDLE_CUDA_DRIVER                  the driver's library in place of libcuda.so.1: the emulator\n"
     "  HEDDLE_CUPTI                        NVIDIA's library libcupti.so, for heddle profile\n"
     "  HEDDLE_CUDA_OVERLAP                 0: no kernel begins before the one in front of it has ended\n"
-    "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set\n"
+    "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set; amx: AMX, too\n"
     "  HEDDLE_DEVICES                      folder of calibrated devices (heddle devices --calibrate)\n"
     "  HEDDLE_KERNEL_OVERRIDE              a folder of edited kernel texts (heddle compile --emit) to use\n"
     "  HEDDLE_LOG                          debug, info, warning or off: what is told on stderr; info,stages: how "

@@ -36,15 +36,20 @@ int usable_cores() {
   return std::max(1, CPU_COUNT(&set));
 }
 
-// The instruction set that HEDDLE_CPU_ISA allows at most.
-CpuIsa isa_limit() {
+// What HEDDLE_CPU_ISA allows at most.
+struct IsaLimit {
+  CpuIsa isa = CpuIsa::kAvx512;
+  bool amx = false;
+};
+IsaLimit isa_limit() {
   const char* text = std::getenv("HEDDLE_CPU_ISA");
-  if (text == nullptr || *text == '\0') return CpuIsa::kAvx512;
+  if (text == nullptr || *text == '\0') return {};
+  if (std::string_view(text) == "amx") return {.amx = true};
   for (const CpuIsa isa : {CpuIsa::kPortable, CpuIsa::kAvx2, CpuIsa::kAvx512}) {
-    if (text == to_string(isa)) return isa;
+    if (text == to_string(isa)) return {.isa = isa};
   }
   fail(ErrorCode::kInvalidArgument, "HEDDLE_CPU_ISA", fmt::format("\"{}\" is unknown", text),
-       "Use portable, avx2 or avx512, or unset it");
+       "Use portable, avx2, avx512 or amx, or unset it");
 }
 
 }  // namespace
@@ -93,7 +98,8 @@ Target Target::host_cpu(int threads) {
   } else if (features.avx2) {
     cpu.isa = CpuIsa::kAvx2;
   }
-  cpu.isa = std::min(cpu.isa, isa_limit());
+  const IsaLimit limit = isa_limit();
+  cpu.isa = std::min(cpu.isa, limit.isa);
   cpu.model = model_of(cpu.isa);
   const bool avx512 = cpu.isa == CpuIsa::kAvx512;
   cpu.f16c = cpu.isa != CpuIsa::kPortable;  // every AVX2 machine with FMA has it
@@ -103,7 +109,7 @@ Target Target::host_cpu(int threads) {
   if (features.zen) cpu.fma_bytes_per_cycle = 64;
   cpu.avx512_bf16 = avx512 && features.avx512_bf16;
   cpu.avx512_vnni = avx512 && features.avx512_vnni;
-  cpu.amx = avx512 && features.amx;
+  cpu.amx = avx512 && features.amx && limit.amx;
 #endif
   cpu.threads = threads > 0 ? threads : usable_cores();
   if (const auto& rates = calibration_of_host()) {

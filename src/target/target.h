@@ -142,7 +142,8 @@ struct Target {
 
   // Returns the machine that this process runs on, with `threads` worker threads (0: one per core that this process may
   // use). The environment variable HEDDLE_CPU_ISA (portable, avx2, avx512) lowers the instruction set, which allows
-  // tests of code for other machines. Throws kInvalidArgument if the variable has any other value.
+  // tests of code for other machines. `amx` allows AMX, which is off otherwise, since its kernels have only run in the
+  // form that tests use. Throws kInvalidArgument if the variable has any other value.
   static Target host_cpu(int threads = 0);
   // Returns a GPU, with `threads` threads of the host. Throws kDevice if there is no such GPU (target/cuda_driver.h).
   static Target cuda_device(int ordinal, int threads = 0);
