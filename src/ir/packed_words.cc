@@ -63,6 +63,13 @@ void unpack(const uint32_t* words, int64_t count, uint8_t* to) {
   }
 }
 
+// Not exported: the symbols of clones ignore the visibility that they are compiled with.
+HEDDLE_CLONES void unpack_of(const uint32_t* words, int64_t count, int64_t bits, uint8_t* to) {
+  if (bits == 2) unpack<2>(words, count, to);
+  if (bits == 4) unpack<4>(words, count, to);
+  if (bits == 8) unpack<8>(words, count, to);
+}
+
 }  // namespace
 
 int64_t integers_per_word(int64_t bits) {
@@ -108,10 +115,8 @@ Tensor pack_words(const ByteRows& rows, int64_t bits, int64_t offset) {
   return result;
 }
 
-HEDDLE_CLONES void unpack_words(const uint32_t* words, int64_t count, int64_t bits, uint8_t* to) {
-  if (bits == 2) unpack<2>(words, count, to);
-  if (bits == 4) unpack<4>(words, count, to);
-  if (bits == 8) unpack<8>(words, count, to);
+void unpack_words(const uint32_t* words, int64_t count, int64_t bits, uint8_t* to) {
+  unpack_of(words, count, bits, to);
 }
 
 }  // namespace heddle::ir
