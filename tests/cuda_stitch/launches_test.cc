@@ -108,6 +108,20 @@ TEST(CudaLaunches, PartsOfColumnsAreOneLaunch) {
   EXPECT_EQ(all.kernels.size(), 1u);
 }
 
+// A block that reads what its neighbour's blocks sum would not wait for them.
+TEST(CudaLaunches, ShiftedReadsAreNoLastStep) {
+  for (const bool has_window : {false, true}) {
+    const schedule::ScheduledGroup group = schedule_of([&](Builder& b) {
+      const auto sum = b.reduce("sum", input(b, "x", DType::kF32, {8192, 1024}), {0}, false);
+      const auto shifted =
+          b.concat(std::vector<ir::ValueId>{b.slice_dim(sum, 0, 1, 1024), b.slice_dim(sum, 0, 0, 1)}, 0);
+      b.graph().output("y", has_window ? b.add(sum, shifted) : shifted);
+    });
+    EXPECT_EQ(group.kernels.size(), 2u);
+    for (const auto& kernel : group.kernels) EXPECT_EQ(kernel.desc.get<CudaBundleDesc>(), nullptr);
+  }
+}
+
 // What stays apart says why.
 TEST(CudaLaunches, RefusalsHaveReasons) {
   const schedule::ScheduledGroup large = schedule_of([](Builder& b) { rows_and_columns(b, 8192, 1024); });

@@ -43,19 +43,37 @@ std::optional<std::vector<Index>> accesses(const CudaStitchDesc& body, uint32_t 
   return by_tile ? std::nullopt : std::optional(std::move(found));
 }
 
-// The steps of a value's elements along the grid. nullopt if an index is not affine, or if two accesses differ.
+// True if each variable is a digit of its own in the index: equal digits then mean the same elements. Windows and other
+// sums of variables are not.
+bool has_digits(const IndexPool& indices, const Index& index) {
+  std::vector<std::pair<int64_t, int64_t>> digits;  // stride, extent
+  for (const auto& [id, stride] : index.terms) {
+    const Atom& atom = indices.atom(id);
+    if (atom.kind != Atom::Kind::kVar) return false;
+    if (indices.extent(atom.id) > 1) digits.emplace_back(stride, indices.extent(atom.id));
+  }
+  std::sort(digits.begin(), digits.end());
+  int64_t reach = 0;
+  for (const auto& [stride, extent] : digits) {
+    if (stride <= reach) return false;
+    reach += stride * (extent - 1);
+  }
+  return true;
+}
+
+// The steps of a value's elements along the grid. nullopt if an index does not begin at the value's first element or
+// has no digits, or if two accesses differ.
 std::optional<std::vector<Step>> steps_of(const CudaStitchDesc& body, uint32_t operand, Role role) {
   const auto indices = accesses(body, operand, role);
   if (!indices || indices->empty()) return std::nullopt;
   std::optional<std::vector<Step>> steps;
   for (const Index& index : *indices) {
+    if (index.constant != 0 || !has_digits(body.pool.indices, index)) return std::nullopt;
     std::vector<Step> own;
     for (const GridDim& d : body.grid) own.push_back({body.pool.indices.extent(d.var), d.block, 0});
     for (const auto& [id, stride] : index.terms) {
-      const Atom& atom = body.pool.indices.atom(id);
-      if (atom.kind != Atom::Kind::kVar) return std::nullopt;
       for (size_t k = 0; k < body.grid.size(); ++k) {
-        if (body.grid[k].var == atom.id) own[k].stride = stride;
+        if (body.grid[k].var == body.pool.indices.atom(id).id) own[k].stride = stride;
       }
     }
     if (steps && *steps != own) return std::nullopt;
