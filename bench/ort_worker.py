@@ -1,4 +1,4 @@
-"""ONNX Runtime in a process of its own: ort_worker.py MODEL THREADS [LIBRARY]
+"""Runs a model by ONNX Runtime: ort_worker.py MODEL THREADS [LIBRARY]
 
 With LIBRARY, libheddle_ort.so, the session has Heddle's provider.
 

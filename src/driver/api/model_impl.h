@@ -21,8 +21,8 @@ std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, cons
 
 class Model::Impl {
  public:
-  // `path` is a plan file or an ONNX file; the first bytes decide which. `pool` runs the model on a CPU, whatever
-  // CompileOptions::threads says; null: a pool of its own.
+  // `path` is a plan file or an ONNX file; the first bytes decide which. `pool` runs the model on a CPU and
+  // overrides CompileOptions::threads. Null: the model has a pool of its own.
   Impl(std::string path, CompileOptions options, std::shared_ptr<ThreadPool> pool = nullptr);
 
   const std::vector<PortInfo>& inputs() const { return inputs_; }
