@@ -249,7 +249,8 @@ TEST_F(Interrupt, AKeyIsAnsweredAtOnceAtEachStage) {
       ::waitpid(child, &status, 0);
       const bool had_ended = WIFEXITED(status) && WEXITSTATUS(status) == 0;
       EXPECT_TRUE(had_ended || (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT)) << command[0] << " " << status;
-      EXPECT_LT(wall_seconds() - sent, 2) << command[0] << " after " << milliseconds << " ms";
+      // The bound leaves room for a disk that is slow to flush; "bench" and "profile" would go on for a minute.
+      EXPECT_LT(wall_seconds() - sent, 10) << command[0] << " after " << milliseconds << " ms";
       EXPECT_EQ(content("output").find("error:"), std::string::npos) << content("output");
       EXPECT_EQ(entries("cache/scratch"), std::vector<std::string>{}) << command[0];
       EXPECT_EQ(entries("tmp"), std::vector<std::string>{}) << command[0];

@@ -131,12 +131,20 @@ class NewFile {
         return ::linkat(AT_FDCWD, open.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) == 0;
       };
       if (link(target_)) return flush_folder(sync);
-      if (errno != EEXIST || !link(aside_)) return errno;
-      named_ = true;
+      if (errno != EEXIST) return errno;
       sweep_asides(folder_, std::filesystem::path(target_).filename());  // of who died here
+      // Signals wait, since the name aside would stay.
+      const auto lock = hold_temporary_folders();
+      if (!link(aside_)) return errno;
+      if (::rename(aside_.c_str(), target_.c_str()) != 0) {
+        const int error = errno;
+        ::unlink(aside_.c_str());
+        return error;
+      }
+    } else {
+      if (::rename(aside_.c_str(), target_.c_str()) != 0) return errno;
+      named_ = false;
     }
-    if (::rename(aside_.c_str(), target_.c_str()) != 0) return errno;
-    named_ = false;
     return flush_folder(sync);
   }
 

@@ -95,6 +95,6 @@ void remove_temporary_folders();
 // Makes remove_temporary_folders() wait while the lock is held. Code that makes folders in a TempDir together with
 // their parents holds it: the parents would otherwise appear again after they were removed. Does not return once they
 // are.
-std::unique_lock<std::mutex> hold_temporary_folders();
+std::unique_lock<std::recursive_mutex> hold_temporary_folders();
 
 }  // namespace heddle

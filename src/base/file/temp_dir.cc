@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kMark = "heddle-tmp.";
 
 struct Live {
-  std::mutex mutex;
+  std::recursive_mutex mutex;  // files are written while folders are made
   std::set<std::string> folders;
   std::set<std::string> swept;  // roots
   bool ending = false;          // a signal is ending the process: make no more folders
@@ -105,12 +105,13 @@ TempDir::TempDir(const std::string& prefix, const std::string& root) {
 }
 
 TempDir::~TempDir() {
+  // Held while the folder is removed: a signal would otherwise end the process in the midst of it.
+  const auto lock = hold_temporary_folders();
   remove_folder(path_);
-  const std::lock_guard lock(live().mutex);
   live().folders.erase(path_);
 }
 
-std::unique_lock<std::mutex> hold_temporary_folders() {
+std::unique_lock<std::recursive_mutex> hold_temporary_folders() {
   std::unique_lock lock(live().mutex);
   while (live().ending) ::pause();
   return lock;
