@@ -7,6 +7,7 @@
 #include "schedule/back_to_back/cpu.h"
 #include "schedule/back_to_back/cuda.h"
 #include "schedule/floor.h"
+#include "schedule/hip/backend.h"
 #include "schedule/product/conv.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/cuda/filter_gradient.h"
@@ -116,11 +117,11 @@ class CudaBackend : public Backend {
 const Backend& backend_of(const Target& target) {
   static const CpuBackend cpu;
   static const CudaBackend cuda;
-  return of_kind<Backend>(target.kind, cpu, cuda);
+  return of_kind<Backend>(target.kind, cpu, cuda, hip_backend());
 }
 
 const Memory& memory_of(const Target& target) {
-  return of_kind<Memory>(target.kind, cpu_memory(), cuda_memory());
+  return of_kind<Memory>(target.kind, cpu_memory(), gpu_memory(), gpu_memory());
 }
 
 }  // namespace heddle::schedule

@@ -57,11 +57,15 @@ void decide_early(KernelPlan& plan, const CudaTarget& target) {
 
 void plan_cuda_launches(KernelPlan& plan, const CudaTarget& target) {
   static_cast<KernelLaunches&>(plan) = launches_of(plan.desc, plan.config, target);
+  check_launches(plan, target);
+  decide_early(plan, target);
+}
+
+void check_launches(const KernelLaunches& plan, const GpuTarget& target) {
   for (const CudaLaunch& launch : plan.launches) {
     const std::string why = reject_waiting(launch, target);
     HEDDLE_CHECK(why.empty(), "{}", why);
   }
-  decide_early(plan, target);
 }
 
 KernelPlan plan_kernel(const KernelDesc& desc, const Config& config, const Target& target) {

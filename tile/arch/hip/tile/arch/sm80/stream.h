@@ -1,0 +1,34 @@
+// The loads and stores of tile/arch/sm80/stream.h for AMD GPUs.
+#pragma once
+
+#include <stdint.h>
+
+namespace heddle::tile::sm80 {
+
+typedef uint32_t words_of_access __attribute__((ext_vector_type(4)));
+
+// The caches keep nothing of a non-temporal load longer than they must.
+template <typename T>
+__device__ inline T load_stream(const T* p) {
+  static_assert(sizeof(T) == 16 && alignof(T) == 16);
+  return __builtin_bit_cast(T, __builtin_nontemporal_load((__attribute__((address_space(1))) const words_of_access*)p));
+}
+template <typename T>
+__device__ inline T load_here(const T* p) {
+  static_assert(sizeof(T) == 16 && alignof(T) == 16);
+  const void* q = p;
+  asm volatile("" : "+v"(q));
+  return __builtin_bit_cast(T, *(__attribute__((address_space(1))) const words_of_access*)q);
+}
+// A load that nothing waits for.
+__device__ inline void prefetch(const void* p) {
+  const uint32_t word = *(__attribute__((address_space(1))) const uint8_t*)p;
+  asm volatile("" ::"v"(word));
+}
+template <int N>
+__device__ inline void launder(uint32_t (&words)[N]) {
+#pragma unroll
+  for (int i = 0; i < N; ++i) asm volatile("" : "+v"(words[i]));
+}
+
+}  // namespace heddle::tile::sm80
