@@ -16,6 +16,7 @@ struct LaunchShape {
   uint32_t shared_bytes = 0;
   bool cooperative = false;
   bool early = false;     // may begin before the previous launch has ended
+  uint32_t warp_lanes = 32;
   uint32_t resident = 1;  // number of blocks that fit on the device at once
 };
 
