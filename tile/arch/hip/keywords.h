@@ -17,6 +17,7 @@
 #undef __forceinline__
 #undef __noinline__
 #undef __align__
+#undef __grid_constant__
 #undef __launch_bounds__
 #define __device__ __attribute__((device))
 #define __host__ __attribute__((host))
@@ -25,6 +26,7 @@
 #define __constant__ __attribute__((constant))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __noinline__ __attribute__((noinline))
+#define __grid_constant__
 #define __align__(n) __attribute__((aligned(n)))
 // __launch_bounds__(threads) or __launch_bounds__(threads, blocks): the second argument is the number of blocks that a
 // compute unit holds at once, from which follow the waves of each of its four SIMDs.

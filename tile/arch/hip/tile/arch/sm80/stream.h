@@ -26,6 +26,15 @@ __device__ inline void prefetch(const void* p) {
   asm volatile("" ::"v"(word));
 }
 template <int N>
+__device__ inline void store_words(void* p, const uint32_t (&words)[N]) {
+  static_assert(N == 2 || N == 4);
+  typedef uint32_t Words __attribute__((ext_vector_type(N)));
+  Words all;
+#pragma unroll
+  for (int i = 0; i < N; ++i) all[i] = words[i];
+  *(__attribute__((address_space(1))) Words*)p = all;
+}
+template <int N>
 __device__ inline void launder(uint32_t (&words)[N]) {
 #pragma unroll
   for (int i = 0; i < N; ++i) asm volatile("" : "+v"(words[i]));
