@@ -1,6 +1,7 @@
 #include "jit/hip/code_object.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <string_view>
@@ -24,6 +25,10 @@ std::string find_clang() {
     if (std::string path = find_program(name); !path.empty()) return path;
   }
   return {};
+}
+
+HipCompiler clang_at(const std::string& path) {
+  return {path, fmt::format("{} {}", version_of(path), fmt::join(device_library(), " ")), true};
 }
 
 // Without debug information, and with the arithmetic of CUDA's compiler: products are contracted to fused
@@ -52,7 +57,7 @@ HipCompiler find_hip_compiler() {
       fail(ErrorCode::kNoCompiler, "HEDDLE_HIP_CLANG", fmt::format("\"{}\" is no executable file", chosen),
            "Set HEDDLE_HIP_CLANG to a clang of version 19 or later, or unset it");
     }
-    return {path, version_of(path), true};
+    return clang_at(path);
   }
   std::string why;
   if (const std::optional<HiprtcInfo> hiprtc = find_hiprtc(&why)) {
@@ -64,7 +69,7 @@ HipCompiler find_hip_compiler() {
          "Install hiprtc of ROCm 5.5 or later (libhiprtc) or name it in HEDDLE_HIPRTC. To compile without ROCm, install "
          "clang-19 and lld-19");
   }
-  return {path, version_of(path), true};
+  return clang_at(path);
 }
 
 CompiledCubin compile_code_object(const std::string& unit, const std::string& architecture, bool use_cache, Slow slow) {

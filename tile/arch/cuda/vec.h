@@ -334,6 +334,10 @@ TILE_INLINE vec<T, W> fma(vec<T, W> a, T b, vec<T, W> c) {
   return fma(a, splat<W>(b), c);
 }
 template <typename T, int W>
+TILE_INLINE vec<T, W> fma(vec<T, W> a, T b, T c) {
+  return fma(a, splat<W>(b), splat<W>(c));
+}
+template <typename T, int W>
 TILE_INLINE vec<T, W> abs(vec<T, W> a) {
   return map_lanes(a, [](T x) -> T {
     if constexpr (is_same<T, float>) {
