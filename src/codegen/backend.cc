@@ -53,14 +53,9 @@ class CudaBackend : public Backend {
   }
 };
 
-// Memory-bound kernels have the text of those for CUDA. No others are scheduled.
+// Kernels have the text of those for CUDA. No attention is scheduled.
 class HipBackend : public CudaBackend {
  public:
-  KernelSource contraction(const schedule::KernelPlan& plan, const schedule::ContractionDesc&, const Target&,
-                           Marks /*marks*/) const override {
-    HEDDLE_CHECK(false, "{} operands of a contraction", plan.desc.operands.size());
-    return {};
-  }
   KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc&, const Target&,
                          bool /*marked*/) const override {
     HEDDLE_CHECK(false, "{} operands of an attention", plan.desc.operands.size());

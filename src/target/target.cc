@@ -227,7 +227,7 @@ const TargetTraits& Target::traits() const {
                                            .gathers_rows = false,
                                            .rounds_divisions = false,
                                            .shares_kernels_of_shapes = false};
-  // As on NVIDIA GPUs, but no kernel computes a product with an epilogue.
+  // As on NVIDIA GPUs, but threads of products have no sums of neighbours.
   static constexpr TargetTraits kOfHip = {.merges_dots = true,
                                           .scales_products = true,
                                           .selects_for_scatters = true,

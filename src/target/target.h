@@ -62,9 +62,14 @@ struct GpuTarget {
   int registers_per_sm = 65536;          // of 32 bits
   CudaModel model = h200().model;
 
-  // True if blocks of a cluster can store to each other's shared memory.
+  // Features of the chip: warp-level matrix products by mma.sync (for fp8, too), warpgroup-level matrix products
+  // (wgmma), TMA copies of tiles between global and shared memory, clusters of blocks, and launches that begin before
+  // the preceding launch has ended.
+  virtual bool has_tensor_cores() const = 0;
+  virtual bool has_fp8_mma() const = 0;
+  virtual bool has_wgmma() const = 0;
+  virtual bool has_tma() const = 0;
   virtual bool has_clusters() const = 0;
-  // True if a launch can begin before the preceding launch has ended.
   virtual bool has_dependent_launch() const = 0;
   // Returns the name of the architecture for the compiler of kernels (jit).
   virtual std::string architecture() const = 0;
@@ -80,13 +85,10 @@ struct GpuTarget {
 struct CudaTarget final : GpuTarget {
   int sm = 90;  // compute capability times ten
 
-  // Features of the chip: warp-level matrix products (for fp8, too), warpgroup-level matrix products (wgmma), TMA
-  // copies of tiles between global and shared memory, clusters of blocks, and launches that begin before the preceding
-  // launch has ended.
-  bool has_tensor_cores() const { return sm >= 80; }
-  bool has_fp8_mma() const { return sm >= 89; }
-  bool has_wgmma() const { return sm == 90; }
-  bool has_tma() const { return sm >= 90; }
+  bool has_tensor_cores() const override { return sm >= 80; }
+  bool has_fp8_mma() const override { return sm >= 89; }
+  bool has_wgmma() const override { return sm == 90; }
+  bool has_tma() const override { return sm >= 90; }
   bool has_clusters() const override { return sm >= 90; }
   bool has_dependent_launch() const override { return sm >= 90; }
 
@@ -108,6 +110,10 @@ struct HipTarget final : GpuTarget {
   HipTarget() : HipTarget(mi300x()) {}
   explicit HipTarget(const HipChip& chip);
 
+  bool has_tensor_cores() const override { return false; }
+  bool has_fp8_mma() const override { return false; }
+  bool has_wgmma() const override { return false; }
+  bool has_tma() const override { return false; }
   bool has_clusters() const override { return false; }
   bool has_dependent_launch() const override { return false; }
   // Returns the architecture for jit::compile_code_object(): "gfx942", "emulated_gfx942".

@@ -334,7 +334,7 @@ class PlanBuilder {
 
   // Loops that one kernel runs go where the last of them is: nothing in between reads what the others make.
   void join_loops() {
-    const bool has_kernels = schedule::backend_of(context_.target).has_recurrences();
+    const bool has_kernels = schedule::backend_of(context_.target).has_recurrences(context_.target);
     if (!has_kernels || context_.fusion != passes::FusionPolicy::kStitch) return;
     const auto& groups = result_.grouping.groups;
     const auto is_loop = [&](const ir::Group& group) {

@@ -79,7 +79,7 @@ struct Blocks {
   int shared_bytes, registers;  // of a block, of a thread
 };
 
-double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Blocks& blocks, const CudaTarget& target) {
+double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Blocks& blocks, const GpuTarget& target) {
   const auto& model = target.model.mma;
   const auto element =
       static_cast<double>(mma ? static_cast<double>(size_of(p.a_in)) : static_cast<double>(p.sum_bytes()));
@@ -130,7 +130,7 @@ double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Bloc
          (target.model.chip.clock_ghz * 1e3);
 }
 
-double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const CudaTarget& target) {
+double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const GpuTarget& target) {
   const double compute = compute_us(p, c, mma, {shared_bytes, registers_of(p, c, mma)}, target);
   const double share = memory_share(units_of(p, c), target);
   constexpr double kScattered = 11;  // times as long as whole sectors
@@ -153,10 +153,10 @@ class TiledFamily : public ViewFamilyOf<C> {
   bool tensor_cores() const override { return kMma; }
   TileCut cut(const C& c) const override { return {c.tile_m, c.tile_n, c.tile_k, c.splits, false}; }
   int64_t joined(const TileProblem& p, const C&) const override { return kMma ? joined_by_tensor_cores(p.a_in) : 1; }
-  std::string reject(const C& c, const TileProblem& p, const CudaTarget&) const override {
+  std::string reject(const C& c, const TileProblem& p, const GpuTarget&) const override {
     return registers_of(p, c, kMma) > kMostRegisters ? "it needs more registers than a thread has" : "";
   }
-  double predict_us(const TileProblem& p, const C& c, const CudaTarget& target) const override {
+  double predict_us(const TileProblem& p, const C& c, const GpuTarget& target) const override {
     return target.model.mma.first_load_us + target.model.mma.tile_us +
            kTileSlower * tile_us(p, c, kMma, this->shared_bytes(p, c), target);
   }
@@ -171,7 +171,7 @@ class TiledFamily : public ViewFamilyOf<C> {
 };
 
 class MmaFamily : public TiledFamily<MmaConfig, true> {
-  std::vector<MmaConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
+  std::vector<MmaConfig> configs(const TileProblem& p, const GpuTarget& target) const override {
     std::vector<MmaConfig> found;
     for (const Tile& tile : kMmaTiles) {
       if (too_large(tile, p.m, p.n)) continue;
@@ -203,7 +203,7 @@ class MmaFamily : public TiledFamily<MmaConfig, true> {
 };
 
 class SimtFamily : public TiledFamily<SimtConfig, false> {
-  std::vector<SimtConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
+  std::vector<SimtConfig> configs(const TileProblem& p, const GpuTarget& target) const override {
     std::vector<SimtConfig> found;
     for (const Tile& tile : kSimtTiles) {
       if (too_large(tile, p.m, p.n) && tile.m > 32) continue;
@@ -231,17 +231,17 @@ double hidden_share(double warps) {
   return std::min(1.0, 0.55 + 0.06 * warps);
 }
 
-double memory_share(int64_t blocks, const CudaTarget& target) {
+double memory_share(int64_t blocks, const GpuTarget& target) {
   return std::min(1.0, 0.15 + static_cast<double>(blocks) / target.sms);
 }
 
-double store_cycles(double results, double bytes, const CudaTarget& target) {
+double store_cycles(double results, double bytes, const GpuTarget& target) {
   constexpr double kSector = 32, kOfResult = 0.06;
   return target.model.mma.store_cycles + results * (bytes / kSector + kOfResult);
 }
 
 double mma_compute_us(const TileProblem& p, const MmaConfig& c, int shared_bytes, int registers,
-                      const CudaTarget& target) {
+                      const GpuTarget& target) {
   return kTileSlower * compute_us(p, c, true, {shared_bytes, registers}, target);
 }
 

@@ -15,10 +15,10 @@ using tile::GemmStore;
 using Argument = CudaInstance::Argument;
 using Parameter = CudaInstance::Parameter;
 
-std::vector<WgmmaConfig> configs_of(const WgmmaProblem& p, const CudaTarget& target, const WgmmaConfig*) {
+std::vector<WgmmaConfig> configs_of(const WgmmaProblem& p, const GpuTarget& target, const WgmmaConfig*) {
   return wgmma_configs(p, target);
 }
-std::vector<ClusterSplitKConfig> configs_of(const WgmmaProblem& p, const CudaTarget& target,
+std::vector<ClusterSplitKConfig> configs_of(const WgmmaProblem& p, const GpuTarget& target,
                                             const ClusterSplitKConfig*) {
   return cluster_configs(p, target);
 }
@@ -38,13 +38,13 @@ class WgmmaFamily : public Family {
   std::string_view name() const override { return C::kName; }
   bool uses_wgmma() const override { return true; }
 
-  std::string refuse(const ProductTask& task, const CudaTarget& target) const override {
+  std::string refuse(const ProductTask& task, const GpuTarget& target) const override {
     std::string why = "the device has none";
     if (target.has_wgmma() && problem(task, &why)) why.clear();
     return why;
   }
 
-  std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override {
+  std::vector<CudaCandidate> candidates(const ProductTask& task, const GpuTarget& target) const override {
     std::string why = "the device has none";
     const auto p = target.has_wgmma() ? problem(task, &why) : std::nullopt;
     if (!p) return {{{C{}}, why}};
@@ -59,7 +59,7 @@ class WgmmaFamily : public Family {
     return found;
   }
 
-  KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override {
+  KernelLaunches launches(const ProductTask& task, const Config& config, const GpuTarget& target) const override {
     const WgmmaProblem p = checked_problem(task);
     KernelLaunches made = make_launches(p, config.as<C>(), target);
     const auto d = task.epilogue.stores.empty() ? 0 : task.epilogue.stores.front().operand;
@@ -152,7 +152,7 @@ class GatherFamily : public WgmmaFamily<C> {
  public:
   LinesOf lines() const override { return LinesOf::kShifted; }
 
-  std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override {
+  std::vector<CudaCandidate> candidates(const ProductTask& task, const GpuTarget& target) const override {
     std::vector<CudaCandidate> found = WgmmaFamily<C>::candidates(task, target);
     const TileProblem views = tile_problem(task);
     const DType in = task.product.multiply_a;

@@ -13,6 +13,12 @@ __device__ inline T load_stream(const T* p) {
   static_assert(sizeof(T) == 16 && alignof(T) == 16);
   return __builtin_bit_cast(T, __builtin_nontemporal_load((__attribute__((address_space(1))) const words_of_access*)p));
 }
+template <bool Once, typename T>
+__device__ inline void load_weights_if(T& to, const T* p, bool wanted) {
+  static_assert((sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) == 16) && alignof(T) == sizeof(T));
+  typedef uint32_t Words __attribute__((ext_vector_type(sizeof(T) / 4)));
+  if (wanted) to = __builtin_bit_cast(T, __builtin_nontemporal_load((__attribute__((address_space(1))) const Words*)p));
+}
 template <typename T>
 __device__ inline T load_here(const T* p) {
   static_assert(sizeof(T) == 16 && alignof(T) == 16);
