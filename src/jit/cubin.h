@@ -14,8 +14,8 @@ struct CompiledCubin {
   double seconds = 0;  // wall time
 };
 
-// Entries of the user's cache for machine code. find_cubin() sets the bytes and the log of `compiled` and returns true if
-// there is an entry with this key.
+// Entries of the user's cache for machine code. find_cubin() sets the bytes and the log of `compiled` and returns true
+// if there is an entry with this key.
 bool find_cubin(const Hash128& key, CompiledCubin& compiled);
 void store_cubin(const Hash128& key, const CompiledCubin& compiled);
 

@@ -238,9 +238,10 @@ const CudaDriver* find_hip_driver(std::string* why) {
 const CudaDriver& hip_driver() {
   std::string why;
   if (const CudaDriver* driver = find_hip_driver(&why)) return *driver;
-  fail(ErrorCode::kDevice, "hip", why,
-       fmt::format("Install the HIP runtime of ROCm 5.5 or later (libamdhip64), name it in HEDDLE_HIP_DRIVER, or use {}",
-                   option::target("cpu")));
+  fail(
+      ErrorCode::kDevice, "hip", why,
+      fmt::format("Install the HIP runtime of ROCm 5.5 or later (libamdhip64), name it in HEDDLE_HIP_DRIVER, or use {}",
+                  option::target("cpu")));
 }
 
 DeviceIdentity HipDevice::identity() const {

@@ -15,11 +15,12 @@ struct HipChip {
   std::string_view name;          // "AMD Instinct MI300X"
   std::string_view architecture;  // "gfx942"
   ChipFacts facts;
-  int lanes = 64;             // of a wave
+  int lanes = 64;    // of a wave
+  bool mfma = true;  // its waves have MFMA; others multiply matrices by WMMA
   int64_t memory_bytes = 0;
-  int64_t lds_bytes = 0;      // that one block may use
-  int64_t l2_bytes = 0;       // of the whole chip
-  int registers = 0;          // vector registers of a compute unit, one for each lane
+  int64_t lds_bytes = 0;  // that one block may use
+  int64_t l2_bytes = 0;   // of the whole chip
+  int registers = 0;      // vector registers of a compute unit, one for each lane
   CudaModel model = {};
 };
 // Returns the chip with the cost model of the H200, scaled by the facts.

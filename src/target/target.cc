@@ -166,6 +166,7 @@ Target Target::cuda_h200(int threads) {
 }
 
 HipTarget::HipTarget(const HipChip& chip) : gfx(chip.architecture) {
+  mfma = chip.mfma;
   lanes = chip.lanes;
   sms = static_cast<int>(chip.facts.sms);
   memory_bytes = chip.memory_bytes;

@@ -50,8 +50,8 @@ struct CpuTarget {
   double peak_gflops() const;
 };
 
-// A GPU of any vendor: the properties that schedules of memory-bound kernels read. The names are NVIDIA's. On an AMD GPU,
-// an SM is a compute unit, a warp is a wave, and shared memory is the LDS.
+// A GPU of any vendor: the properties that schedules of memory-bound kernels read. The names are NVIDIA's. On an AMD
+// GPU, an SM is a compute unit, a warp is a wave, and shared memory is the LDS.
 struct GpuTarget {
   bool emulated = false;  // true for the emulator of src/emulator: kernels are compiled for the host
   int lanes = 32;         // threads of a warp
@@ -66,6 +66,8 @@ struct GpuTarget {
   // (wgmma), TMA copies of tiles between global and shared memory, clusters of blocks, and launches that begin before
   // the preceding launch has ended.
   virtual bool has_tensor_cores() const = 0;
+  // True if waves multiply matrices by MFMA, in f16, bf16 and f32 without rounding.
+  virtual bool has_mfma() const = 0;
   virtual bool has_fp8_mma() const = 0;
   virtual bool has_wgmma() const = 0;
   virtual bool has_tma() const = 0;
@@ -86,6 +88,7 @@ struct CudaTarget final : GpuTarget {
   int sm = 90;  // compute capability times ten
 
   bool has_tensor_cores() const override { return sm >= 80; }
+  bool has_mfma() const override { return false; }
   bool has_fp8_mma() const override { return sm >= 89; }
   bool has_wgmma() const override { return sm == 90; }
   bool has_tma() const override { return sm >= 90; }
@@ -106,11 +109,13 @@ struct CudaTarget final : GpuTarget {
 // An AMD GPU as plain data. The defaults describe an MI300X.
 struct HipTarget final : GpuTarget {
   std::string gfx{mi300x().architecture};  // "gfx942"
+  bool mfma = true;
 
   HipTarget() : HipTarget(mi300x()) {}
   explicit HipTarget(const HipChip& chip);
 
   bool has_tensor_cores() const override { return false; }
+  bool has_mfma() const override { return mfma; }
   bool has_fp8_mma() const override { return false; }
   bool has_wgmma() const override { return false; }
   bool has_tma() const override { return false; }

@@ -41,8 +41,9 @@ TEST(HipStitch, ColumnsAndScans) {
   }
   for (int64_t n : {7, 64, 100, 5000}) {
     batch.add("scan" + std::to_string(n), [&](Builder& b) {
-      b.graph().output("y", b.emit(Op::kScan, {input(b, "x", DType::kF32, {9, n})},
-                                   {{"kind", "sum"}, {"dim", int64_t{1}}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}}));
+      b.graph().output(
+          "y", b.emit(Op::kScan, {input(b, "x", DType::kF32, {9, n})},
+                      {{"kind", "sum"}, {"dim", int64_t{1}}, {"exclusive", int64_t{0}}, {"reverse", int64_t{0}}}));
     });
   }
   batch.run();

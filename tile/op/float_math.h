@@ -1,7 +1,7 @@
-// Elementary functions on vectors, for CPUs and for GPUs without a library of their own. For float, they are branch-free,
-// and the comment of each function gives its maximum error in ulp, units in the last place. For double, they call the
-// library of TILE_MATH lane by lane. A NaN argument gives NaN.
-// Infinities and signed zeros are handled as in the C library.
+// Elementary functions on vectors, for CPUs and for GPUs without a library of their own. For float, they are
+// branch-free, and the comment of each function gives its maximum error in ulp, units in the last place. For double,
+// they call the library of TILE_MATH lane by lane. A NaN argument gives NaN. Infinities and signed zeros are handled as
+// in the C library.
 #pragma once
 
 #include "tile/core/elementary.h"
@@ -74,21 +74,21 @@ TILE_INLINE vec<float, W> log_tail(vec<float, W> f) {
 
 }  // namespace detail
 
-#define TILE_LIBM_BOTH(NAME)                                               \
-  template <typename T, int W>                                             \
-  TILE_INLINE vec<T, W> NAME(vec<T, W> a) {                                \
-    if constexpr (is_same<T, float>) {                                     \
+#define TILE_LIBM_BOTH(NAME)                                              \
+  template <typename T, int W>                                            \
+  TILE_INLINE vec<T, W> NAME(vec<T, W> a) {                               \
+    if constexpr (is_same<T, float>) {                                    \
       return map_lanes(a, [](float x) { return TILE_MATH(NAME##f)(x); }); \
-    } else {                                                               \
+    } else {                                                              \
       return map_lanes(a, [](double x) { return TILE_MATH(NAME)(x); });   \
-    }                                                                      \
+    }                                                                     \
   }
 TILE_ELEMENTARY_LANES(TILE_LIBM_BOTH)
 #undef TILE_LIBM_BOTH
 
-#define TILE_LIBM_DOUBLE(NAME)                                         \
-  template <int W>                                                     \
-  TILE_INLINE vec<double, W> NAME(vec<double, W> a) {                  \
+#define TILE_LIBM_DOUBLE(NAME)                                        \
+  template <int W>                                                    \
+  TILE_INLINE vec<double, W> NAME(vec<double, W> a) {                 \
     return map_lanes(a, [](double x) { return TILE_MATH(NAME)(x); }); \
   }
 TILE_ELEMENTARY_VECTORS(TILE_LIBM_DOUBLE)

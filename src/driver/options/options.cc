@@ -28,11 +28,12 @@ using Words = std::vector<std::string_view>;
 
 // What others call a word of ours.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
-    {"fp32", "f32"},    {"float32", "f32"}, {"float", "f32"},     {"single", "f32"},         {"fp16", "f16"},
-    {"float16", "f16"}, {"half", "f16"},    {"bfloat16", "bf16"}, {"tensorfloat32", "tf32"}, {"gpu", "cuda"},
-    {"nvidia", "cuda"}, {"amd", "hip"},      {"rocm", "hip"}, {"x86", "cpu"},     {"host", "cpu"},      {"off", "none"},           {"full", "stitch"},
-    {"i8", "int8"},     {"u8", "uint8"},    {"fp8", "e4m3"},      {"fp64", "f64"},           {"float64", "f64"},
-    {"double", "f64"},
+    {"fp32", "f32"},           {"float32", "f32"}, {"float", "f32"},   {"single", "f32"},
+    {"fp16", "f16"},           {"float16", "f16"}, {"half", "f16"},    {"bfloat16", "bf16"},
+    {"tensorfloat32", "tf32"}, {"gpu", "cuda"},    {"nvidia", "cuda"}, {"amd", "hip"},
+    {"rocm", "hip"},           {"x86", "cpu"},     {"host", "cpu"},    {"off", "none"},
+    {"full", "stitch"},        {"i8", "int8"},     {"u8", "uint8"},    {"fp8", "e4m3"},
+    {"fp64", "f64"},           {"float64", "f64"}, {"double", "f64"},
 };
 
 // "f32, tf32 or bf16"
@@ -102,8 +103,8 @@ schedule::ForcedMapping parse_mapping(const std::string& name) {
   unknown_word("mapping of stitches", name, {"warp", "block", "cluster", "parts"});
 }
 
-// `kind`: of target, as in "cuda:0". `format` reads the number of SMs and the shared memory of a block from a fingerprint
-// for this architecture.
+// `kind`: of target, as in "cuda:0". `format` reads the number of SMs and the shared memory of a block from a
+// fingerprint for this architecture.
 void check_gpu(const std::string& plan, const std::string& fingerprint, int device, const Target& here,
                const std::string& kind, const std::string& format) {
   // Machine code runs on its architecture only; a smaller GPU of it cannot hold a kernel whose blocks run all at once.
@@ -118,8 +119,7 @@ void check_gpu(const std::string& plan, const std::string& fingerprint, int devi
 }
 void check_cuda(const std::string& plan, const std::string& fingerprint, int device) {
   const Target here = Target::of(Target::cuda_device(device, 1).cuda);
-  check_gpu(plan, fingerprint, device, here, "cuda",
-            fmt::format("cuda-{}-sms%d-shared%ld", here.cuda.architecture()));
+  check_gpu(plan, fingerprint, device, here, "cuda", fmt::format("cuda-{}-sms%d-shared%ld", here.cuda.architecture()));
 }
 void check_hip(const std::string& plan, const std::string& fingerprint, int device) {
   const Target here = Target::hip_device(device, 1);

@@ -46,7 +46,8 @@ class TreeBuilder {
     if (recorded_) kernels_ = profile.tree.add_metric(profile::metrics::kGpuKernels);
     launches_ = profile.tree.add_metric(profile::metrics::kLaunches);
     bandwidth_ = gpu_ ? target.gpu().model.chip.copy_tbps * 1e12 : target.cpu.copy_gbps * 1e9;
-    rate_ = gpu_ ? target.gpu().model.chip.sustained_tflops * 1e12 : target.cpu.peak_gflops() * 1e9 * target.cpu.threads;
+    rate_ =
+        gpu_ ? target.gpu().model.chip.sustained_tflops * 1e12 : target.cpu.peak_gflops() * 1e9 * target.cpu.threads;
   }
 
   void build() {

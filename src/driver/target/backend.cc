@@ -65,9 +65,7 @@ class GpuBackend : public Backend {
                                        std::vector<uint32_t> operands) const override {
     return runtime::CudaStep{source.launches, std::move(operands), source.counter_bytes};
   }
-  double copy_bytes_per_second(const Target& target) const override {
-    return target.gpu().model.chip.copy_tbps * 1e12;
-  }
+  double copy_bytes_per_second(const Target& target) const override { return target.gpu().model.chip.copy_tbps * 1e12; }
 };
 
 class CudaBackend : public GpuBackend {

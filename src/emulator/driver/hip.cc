@@ -7,7 +7,7 @@ using namespace heddle::emulator;
 
 namespace {
 
-constexpr int kLdsBytes = 64 << 10;  // of a block
+constexpr int kLdsBytes = 64 << 10;                                              // of a block
 constexpr int kComputeUnits = 63, kMultiprocessors = 16, kMaxDynamicShared = 8;  // HIP's, CUDA's
 
 }  // namespace

@@ -15,9 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
+#include "base/thread/cancel.h"
 #include "jit/cuda/emulated.h"
 #include "jit/headers.h"
 

@@ -19,12 +19,17 @@ std::vector<std::string> device_library() {
     folders = {chosen};
   }
   // The last five are constants that the functions read. They ask for no other architecture than "before GCN 9 or not".
-  constexpr const char* kFiles[] = {"ocml", "oclc_finite_only_off", "oclc_unsafe_math_off", "oclc_daz_opt_off",
-                                    "oclc_correctly_rounded_sqrt_on", "oclc_isa_version_900"};
+  constexpr const char* kFiles[] = {"ocml",
+                                    "oclc_finite_only_off",
+                                    "oclc_unsafe_math_off",
+                                    "oclc_daz_opt_off",
+                                    "oclc_correctly_rounded_sqrt_on",
+                                    "oclc_isa_version_900"};
   for (const std::string& folder : folders) {
     std::vector<std::string> files;
     for (const char* file : kFiles) files.push_back(fmt::format("{}/{}.bc", folder, file));
-    if (std::all_of(files.begin(), files.end(), [](const std::string& file) { return file_exists(file); })) return files;
+    if (std::all_of(files.begin(), files.end(), [](const std::string& file) { return file_exists(file); }))
+      return files;
   }
   return {};
 }
@@ -40,9 +45,21 @@ std::string compile_by_clang(const std::string& path, const std::string& unit, c
   const std::string source = dir.path() + "/kernel.hip", object = dir.path() + "/kernel.co";
   write_file(source, unit, Sync::kNo);
   // No file of ROCm or of the C library, and no bundle of objects for several architectures.
-  std::vector<std::string> command = {path, "-x", "hip", "--offload-device-only", "--no-gpu-bundle-output",
-                                      "-nogpuinc", "-nogpulib", "-nostdinc", "-nostdinc++", "-I", system, "-I",
-                                      include + "/tile/arch/hip", "-I", include};
+  std::vector<std::string> command = {path,
+                                      "-x",
+                                      "hip",
+                                      "--offload-device-only",
+                                      "--no-gpu-bundle-output",
+                                      "-nogpuinc",
+                                      "-nogpulib",
+                                      "-nostdinc",
+                                      "-nostdinc++",
+                                      "-I",
+                                      system,
+                                      "-I",
+                                      include + "/tile/arch/hip",
+                                      "-I",
+                                      include};
   command.insert(command.end(), options.begin(), options.end());
   for (const std::string& file : device_library()) {
     command.insert(command.end(), {"-Xclang", "-mlink-builtin-bitcode", "-Xclang", file});
@@ -55,7 +72,8 @@ std::string compile_by_clang(const std::string& path, const std::string& unit, c
     constexpr size_t kShown = 6000;
     fail(ErrorCode::kCompilerFailed, path,
          fmt::format("compiling a kernel failed with status {}:\n{}", result.status, result.output.substr(0, kShown)),
-         "clang needs its AMDGPU target, lld of the same version (Debian: clang-19 and lld-19) and, for functions such as "
+         "clang needs its AMDGPU target, lld of the same version (Debian: clang-19 and lld-19) and, for functions such "
+         "as "
          "__ocml_exp_f64, ROCm's device library (Debian: rocm-device-libs)");
   }
   return std::string(MappedFile::read(object)->text());

@@ -5,8 +5,9 @@
 
 namespace heddle::jit {
 
-// The bitcode of ROCm's library of elementary functions (OCML), which units need that compute such functions of doubles or
-// rare ones of floats: in $HEDDLE_HIP_DEVICE_LIBS if set, else where Debian or ROCm installs it. Empty if there is none.
+// The bitcode of ROCm's library of elementary functions (OCML), which units need that compute such functions of doubles
+// or rare ones of floats: in $HEDDLE_HIP_DEVICE_LIBS if set, else where Debian or ROCm installs it. Empty if there is
+// none.
 std::vector<std::string> device_library();
 
 // Compiles a unit to a code object with the clang at `path`, without ROCm. `options` are those for hiprtc. Throws

@@ -65,9 +65,10 @@ HipCompiler find_hip_compiler() {
   }
   const std::string path = find_clang();
   if (path.empty()) {
-    fail(ErrorCode::kNoCompiler, "hiprtc", why + ", and no clang of version 19 or later is on $PATH",
-         "Install hiprtc of ROCm 5.5 or later (libhiprtc) or name it in HEDDLE_HIPRTC. To compile without ROCm, install "
-         "clang-19 and lld-19");
+    fail(
+        ErrorCode::kNoCompiler, "hiprtc", why + ", and no clang of version 19 or later is on $PATH",
+        "Install hiprtc of ROCm 5.5 or later (libhiprtc) or name it in HEDDLE_HIPRTC. To compile without ROCm, install "
+        "clang-19 and lld-19");
   }
   return clang_at(path);
 }

@@ -7,10 +7,10 @@
 
 namespace heddle::jit {
 
-// The compiler of kernels for AMD GPUs. It is hiprtc where that can be loaded: $HEDDLE_HIPRTC if set, else libhiprtc.so.7,
-// .6 or .5, also in /opt/rocm/lib. Else it is clang with its AMDGPU target and lld, as a program: $HEDDLE_HIP_CLANG if
-// set, else clang-19 or later on $PATH, else the clang of /opt/rocm/llvm/bin. If $HEDDLE_HIP_CLANG is set, it is used even
-// where hiprtc is.
+// The compiler of kernels for AMD GPUs. It is hiprtc where that can be loaded: $HEDDLE_HIPRTC if set, else
+// libhiprtc.so.7, .6 or .5, also in /opt/rocm/lib. Else it is clang with its AMDGPU target and lld, as a program:
+// $HEDDLE_HIP_CLANG if set, else clang-19 or later on $PATH, else the clang of /opt/rocm/llvm/bin. If $HEDDLE_HIP_CLANG
+// is set, it is used even where hiprtc is.
 struct HipCompiler {
   std::string path;
   std::string version;    // what results depend on besides the unit and the options

@@ -116,8 +116,8 @@ std::string compile_by_hiprtc(const std::string& unit, const std::vector<std::st
   }
   for (const std::string& option : options) values.push_back(option.c_str());
   Hiprtc::Program program = nullptr;
-  int result = hiprtc.create(&program, unit.c_str(), "kernel.hip", static_cast<int>(texts.size()), texts.data(),
-                             names.data());
+  int result =
+      hiprtc.create(&program, unit.c_str(), "kernel.hip", static_cast<int>(texts.size()), texts.data(), names.data());
   if (result != 0) hiprtc_failed(hiprtc, "creating a program", hiprtc.error_text(result));
   const std::shared_ptr<void> owner(nullptr, [&](void*) { hiprtc.destroy(&program); });
   result = hiprtc.compile(program, static_cast<int>(values.size()), values.data());

@@ -78,7 +78,8 @@ std::string resource_log(const std::vector<HipKernel>& kernels) {
   for (const HipKernel& k : kernels) {
     log += fmt::format("'{}': {} vector registers, {} scalar registers, {} bytes of LDS, {} bytes of memory a thread\n",
                        k.name, k.vector_registers, k.scalar_registers, k.lds_bytes, k.private_bytes);
-    if (k.spilled > 0) log += fmt::format("{} bytes spill stores in function '{}'\n", kRegisterBytes * k.spilled, k.name);
+    if (k.spilled > 0)
+      log += fmt::format("{} bytes spill stores in function '{}'\n", kRegisterBytes * k.spilled, k.name);
   }
   return log;
 }

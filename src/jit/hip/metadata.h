@@ -10,7 +10,7 @@ namespace heddle::jit {
 struct HipKernel {
   std::string name;
   int vector_registers = 0, scalar_registers = 0;
-  int spilled = 0;  // vector registers of a thread that are kept in memory
+  int spilled = 0;                       // vector registers of a thread that are kept in memory
   int lds_bytes = 0, private_bytes = 0;  // static LDS of a block; memory of a thread
 };
 

@@ -145,7 +145,7 @@ struct Api {
 
 struct ModuleInfo {
   uint32_t abi;
-  uint32_t lanes;        // of a warp: 32, or 64 on some AMD GPUs
+  uint32_t lanes;       // of a warp: 32, or 64 on some AMD GPUs
   ThreadInfo** thread;  // the running thread
   const Api** api;
 };

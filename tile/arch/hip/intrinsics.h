@@ -1,5 +1,5 @@
-// CUDA's intrinsics that the tile library uses, for AMD GPUs. Exchanges and votes involve all lanes of a wave, which run
-// in step, so their masks are ignored.
+// CUDA's intrinsics that the tile library uses, for AMD GPUs. Exchanges and votes involve all lanes of a wave, which
+// run in step, so their masks are ignored.
 #pragma once
 
 #include "tile/arch/hip/keywords.h"
@@ -52,8 +52,8 @@ __device__ __forceinline__ uint64_t ballot(bool predicate) {
 #endif
 }
 
-// An exchange involves the lanes of its mask: those of a whole wave, or, with a mask of 32 bits, those of the half of the
-// wave that the calling thread is in. They run in step, so that only the type of the mask matters.
+// An exchange involves the lanes of its mask: those of a whole wave, or, with a mask of 32 bits, those of the half of
+// the wave that the calling thread is in. They run in step, so that only the type of the mask matters.
 template <typename Mask>
 struct Lanes;
 template <>
@@ -108,17 +108,20 @@ __device__ __forceinline__ T by_words(T x, F f) {
 template <typename Mask, typename T>
 __device__ __forceinline__ T shuffle(Mask, T x, int from) {
   const int source = Lanes<Mask>::first() + (from & (Lanes<Mask>::count - 1));
-  return by_words(x, [&](uint32_t word) __attribute__((always_inline)) { return word_of_lane(word, source); });
+  return by_words(
+      x, [&](uint32_t word) __attribute__((always_inline)) { return word_of_lane(word, source); });
 }
 template <typename Mask, typename T>
 __device__ __forceinline__ T shuffle_xor(Mask, T x, int by) {
-  return by_words(x, [&](uint32_t word) __attribute__((always_inline)) { return word_of_xor(word, by); });
+  return by_words(
+      x, [&](uint32_t word) __attribute__((always_inline)) { return word_of_xor(word, by); });
 }
 template <typename Mask, typename T>
 __device__ __forceinline__ T shuffle_up(Mask, T x, int by, int width = Lanes<Mask>::count) {
   const int own = lane(), from = own - by;
   if (from < (own & ~(width - 1))) return by_words(x, [&](uint32_t word) { return word_of_lane(word, own); });
-  return by_words(x, [&](uint32_t word) __attribute__((always_inline)) { return word_of_lane(word, from); });
+  return by_words(
+      x, [&](uint32_t word) __attribute__((always_inline)) { return word_of_lane(word, from); });
 }
 template <typename Mask>
 __device__ __forceinline__ Mask ballot_of(Mask, bool predicate) {
@@ -153,9 +156,9 @@ __device__ __forceinline__ T multiply_rounded(T x, T y) {
 }  // namespace heddle::hip
 
 // HIP's headers may define these names, too.
-#define TILE_HIP_FUNCTION(RESULT, NAME, PARAMETERS, VALUE)        \
+#define TILE_HIP_FUNCTION(RESULT, NAME, PARAMETERS, VALUE)         \
   __device__ __forceinline__ RESULT heddle_hip_##NAME PARAMETERS { \
-    return VALUE;                                                 \
+    return VALUE;                                                  \
   }
 TILE_HIP_FUNCTION(uint32_t, float_as_uint, (float x), heddle::hip::bits_as<uint32_t>(x))
 TILE_HIP_FUNCTION(int32_t, float_as_int, (float x), heddle::hip::bits_as<int32_t>(x))
@@ -167,6 +170,11 @@ TILE_HIP_FUNCTION(void, syncwarp, (), heddle::hip::sync_wave())
 TILE_HIP_FUNCTION(void, threadfence, (), heddle::hip::fence_device())
 TILE_HIP_FUNCTION(int, popc, (uint32_t x), __builtin_popcount(x))
 TILE_HIP_FUNCTION(int, ffs, (uint32_t x), __builtin_ffs(static_cast<int>(x)))
+// Of the selector, only the number of a byte counts: no caller asks for copies of a sign.
+TILE_HIP_FUNCTION(uint32_t, byte_perm, (uint32_t a, uint32_t b, uint32_t s),
+                  __builtin_amdgcn_perm(b, a, (s & 7) | (s & 0x70) << 4 | (s & 0x700) << 8 | (s & 0x7000) << 12))
+TILE_HIP_FUNCTION(uint32_t, funnelshift_r, (uint32_t low, uint32_t high, uint32_t by),
+                  __builtin_amdgcn_alignbit(high, low, by))
 TILE_HIP_FUNCTION(float, fmul_rn, (float x, float y), heddle::hip::multiply_rounded(x, y))
 TILE_HIP_FUNCTION(double, dmul_rn, (double x, double y), heddle::hip::multiply_rounded(x, y))
 #undef TILE_HIP_FUNCTION
@@ -187,6 +195,8 @@ TILE_HIP_FUNCTION(double, dmul_rn, (double x, double y), heddle::hip::multiply_r
 #define __ballot_sync heddle::hip::ballot_of
 #define __all_sync heddle::hip::all_of
 #define __match_any_sync heddle::hip::match_any
+#define __byte_perm heddle_hip_byte_perm
+#define __funnelshift_r heddle_hip_funnelshift_r
 #define __fmul_rn heddle_hip_fmul_rn
 #define __dmul_rn heddle_hip_dmul_rn
 #define atomicAdd heddle::hip::add_atomically

@@ -31,9 +31,10 @@
 // __launch_bounds__(threads) or __launch_bounds__(threads, blocks): the second argument is the number of blocks that a
 // compute unit holds at once, from which follow the waves of each of its four SIMDs.
 #define TILE_BOUNDS_ONE(threads) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
-#define TILE_BOUNDS_TWO(threads, blocks)                             \
-  __attribute__((amdgpu_flat_work_group_size(threads, threads),      \
-                 amdgpu_waves_per_eu((threads) * (blocks) <= 4 * TILE_WARP_LANES ? 1 : (threads) * (blocks) / (4 * TILE_WARP_LANES))))
+#define TILE_BOUNDS_TWO(threads, blocks)                        \
+  __attribute__((amdgpu_flat_work_group_size(threads, threads), \
+                 amdgpu_waves_per_eu(                           \
+                     (threads) * (blocks) <= 4 * TILE_WARP_LANES ? 1 : (threads) * (blocks) / (4 * TILE_WARP_LANES))))
 #define TILE_BOUNDS_OF(one, two, name, ...) name
 #define __launch_bounds__(...) TILE_BOUNDS_OF(__VA_ARGS__, TILE_BOUNDS_TWO, TILE_BOUNDS_ONE, )(__VA_ARGS__)
 

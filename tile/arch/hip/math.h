@@ -6,14 +6,14 @@
 
 #define TILE_MATH(name) heddle_hip_##name
 
-#define TILE_OCML(NAME)                                                   \
-  extern "C" __device__ float __ocml_##NAME##_f32(float);                 \
-  extern "C" __device__ double __ocml_##NAME##_f64(double);               \
-  __device__ __forceinline__ float TILE_MATH(NAME##f)(float x) {          \
-    return __ocml_##NAME##_f32(x);                                        \
-  }                                                                       \
-  __device__ __forceinline__ double TILE_MATH(NAME)(double x) {           \
-    return __ocml_##NAME##_f64(x);                                        \
+#define TILE_OCML(NAME)                                          \
+  extern "C" __device__ float __ocml_##NAME##_f32(float);        \
+  extern "C" __device__ double __ocml_##NAME##_f64(double);      \
+  __device__ __forceinline__ float TILE_MATH(NAME##f)(float x) { \
+    return __ocml_##NAME##_f32(x);                               \
+  }                                                              \
+  __device__ __forceinline__ double TILE_MATH(NAME)(double x) {  \
+    return __ocml_##NAME##_f64(x);                               \
   }
 TILE_ELEMENTARY(TILE_OCML)
 #undef TILE_OCML

@@ -1,5 +1,6 @@
 // Elementary functions on the vectors of a GPU thread. On NVIDIA GPUs, they call the CUDA device library for each lane;
-// in float, the error is at most 2 ulp, or 4 ulp for pow. On AMD GPUs, float functions are those of tile/op/float_math.h.
+// in float, the error is at most 2 ulp, or 4 ulp for pow. On AMD GPUs, float functions are those of
+// tile/op/float_math.h.
 #pragma once
 
 #include "tile/arch/sm80/approx.h"

@@ -225,7 +225,8 @@ TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
   using Vector = detail::column_vector<A>;
   auto* all = reinterpret_cast<Vector*>(shared);
   // First combine threads of a warp that have the same column, with shuffles; then combine the warps.
-  constexpr bool together = Team % warp_lanes == 0 && Columns * Groups == Team && Columns < warp_lanes && warp_lanes % Columns == 0;
+  constexpr bool together =
+      Team % warp_lanes == 0 && Columns * Groups == Team && Columns < warp_lanes && warp_lanes % Columns == 0;
   constexpr int Left = together ? Team / warp_lanes : Groups, Active = Columns * Left;
   if constexpr (together) {
 #pragma unroll
@@ -283,7 +284,8 @@ TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
   constexpr int W = A::width, All = Columns * W;
   static_assert(Team > warp_lanes && All <= Team);
   auto* all = reinterpret_cast<Element*>(shared);
-  constexpr bool together = Team % warp_lanes == 0 && Columns * Groups == Team && Columns < warp_lanes && warp_lanes % Columns == 0;
+  constexpr bool together =
+      Team % warp_lanes == 0 && Columns * Groups == Team && Columns < warp_lanes && warp_lanes % Columns == 0;
   constexpr int Left = together ? Team / warp_lanes : Groups;
   if constexpr (together) {
     // Combine threads of a warp that have the same column. While threads hold several lanes, each pair of threads

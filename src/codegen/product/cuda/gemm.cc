@@ -143,7 +143,7 @@ CudaGemmUnit::Kernel helper_kernel(const CudaInstance::Helper& helper) {
         "}}\n",
         head.symbol, helper.arguments, first_lines(head), helper.function);
   };
-  return {std::string(helper.suffix), {fmt::format("tile/kernel/cuda/{}", helper.header)}, text, helper.waits};
+  return {std::string(helper.suffix), {fmt::format("tile/kernel/{}", helper.header)}, text, helper.waits};
 }
 
 CudaGemmUnit::Kernel reduce_kernel(std::string_view sum_type, const CudaFunctor& epilogue) {
@@ -169,7 +169,7 @@ CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& o
   const auto include = [&](const std::vector<std::string>& headers) {
     kernel.includes.insert(kernel.includes.end(), headers.begin(), headers.end());
   };
-  for (const std::string_view header : i.headers) kernel.includes.push_back(fmt::format("tile/kernel/cuda/{}", header));
+  for (const std::string_view header : i.headers) kernel.includes.push_back(fmt::format("tile/kernel/{}", header));
   std::string parts;
   if (!i.partial) {
     include(epilogue.includes);

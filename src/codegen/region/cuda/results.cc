@@ -47,8 +47,8 @@ void ResultWriter::begin_cta_group() {
 
 void ResultWriter::finish_group(const CudaStage& stage, const CudaReduction& r, const Point& p) {
   const ThreadLayout& s = stage.layout;
-  c_.out.line("const auto c{} = tile::lanes_reduce<{}, {}>(a{}.row());", r.local, combiner(r), std::min(s.group, c_.body.lanes),
-              r.local);
+  c_.out.line("const auto c{} = tile::lanes_reduce<{}, {}>(a{}.row());", r.local, combiner(r),
+              std::min(s.group, c_.body.lanes), r.local);
   std::string condition = s.group > 1 ? fmt::format("lane % {} == 0", s.group) : "";
   if (!p.outer_valid.empty()) condition += (condition.empty() ? "" : " && ") + p.outer_valid;
   c_.out.open(condition.empty() ? std::string("{") : fmt::format("if ({}) {{", condition));

@@ -145,7 +145,7 @@ class DepthwiseWgradFamily : public Family {
     const Wgrad& c = config.as<Wgrad>();
     const tile::GemmImageArgs& i = p.a.image;
     CudaInstance instance;
-    instance.headers = {"window/depthwise_wgrad.h"};
+    instance.headers = {"cuda/window/depthwise_wgrad.h"};
     instance.kernel = "cuda::depthwise_wgrad";
     instance.threads = kWgradThreads, instance.resident = kWgradBlocks;
     instance.tile_m = static_cast<int>(p.m), instance.tile_n = c.width;
@@ -160,8 +160,7 @@ class DepthwiseWgradFamily : public Family {
 
  private:
   // As many parts as fill the device once or twice, or as a long sum needs.
-  static void add_splits(std::vector<CudaCandidate>& found, const ProductTask& task, Wgrad c,
-                         const GpuTarget& target) {
+  static void add_splits(std::vector<CudaCandidate>& found, const ProductTask& task, Wgrad c, const GpuTarget& target) {
     const Product& p = task.product;
     const Extents e = extents_of(task);
     const int64_t blocks = ceil_div(p.n, int64_t{c.width} * c.pieces);

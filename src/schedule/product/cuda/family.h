@@ -74,7 +74,7 @@ struct CudaInstance {
     bool waits = false;                                    // the helper itself waits for the previous launch
   };
 
-  std::vector<std::string_view> headers;       // in tile/kernel/cuda
+  std::vector<std::string_view> headers;       // in tile/kernel
   std::string_view kernel;                     // "cuda::gemm_simt"
   std::string_view defaults;                   // Config's base class: "sm90::GemmDefaults"; empty: none
   std::string_view traits;                     // "sm90::GemmTraits", which has the thread count; empty: `threads`

@@ -45,7 +45,7 @@ double TileProblem::bytes() const {
 }
 
 bool TileProblem::on_tensor_cores(const GpuTarget& target) const {
-  if (!target.has_tensor_cores()) return false;
+  if (!target.has_tensor_cores() && !target.has_mfma()) return false;
   switch (a_in) {
     case DType::kF16:
     case DType::kBF16:
@@ -74,12 +74,12 @@ int TileProblem::sum_bytes() const {
 
 // A file of views/ each.
 const ViewFamily &mma_family(), &simt_family(), &skinny_family(), &unaligned_family(), &register_direct_family(),
-    &k_reduction_family(), &packed_family();
+    &k_reduction_family(), &packed_family(), &mfma_family();
 
 std::span<const ViewFamily* const> view_families() {
   static const std::array all = {
-      &mma_family(),         &simt_family(),  &skinny_family(), &unaligned_family(), &register_direct_family(),
-      &k_reduction_family(), &packed_family()};
+      &mma_family(),         &simt_family(),   &skinny_family(), &unaligned_family(), &register_direct_family(),
+      &k_reduction_family(), &packed_family(), &mfma_family()};
   return all;
 }
 
@@ -135,6 +135,7 @@ double multiply_rate(const TileProblem& p, bool tensor_cores, const GpuTarget& t
   const DType acc = p.accumulator();
   if (tensor_cores) {
     const double sixteen = target.model.chip.mma_per_cycle;
+    if (target.has_mfma()) return p.a_in == DType::kF32 ? sixteen / 8 : sixteen;
     if (p.a_in == DType::kF32) return p.tf32 ? sixteen / 2 : sixteen / 6;
     return is_integer(p.a_in) ? sixteen * 2 : sixteen;
   }

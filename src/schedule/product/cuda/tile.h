@@ -132,7 +132,9 @@ class ViewFamilyOf : public ViewFamily {
   CudaInstance instance_of(const TileProblem& p, const Config& config) const override;
 
  protected:
-  virtual bool tensor_cores() const { return true; }  // false: ordinary arithmetic in the type of the accumulators
+  // True if the kernel multiplies by mma.sync. False: it needs no tensor cores, and operands are converted to the type
+  // of the accumulators, unless describe() says otherwise.
+  virtual bool tensor_cores() const { return true; }
   virtual TileCut cut(const C& c) const = 0;
   // The number of elements of k that one addition to an accumulator covers, over all threads that share the
   // accumulator.
@@ -171,7 +173,8 @@ std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const TileProblem& p,
   std::vector<CudaCandidate> found;
   for (const C& c : configs(p, target)) {
     const auto why = [&]() -> std::string {
-      if (tensor_cores() && !p.on_tensor_cores(target)) return "no tensor core multiplies this type";
+      const bool multiplied = target.has_tensor_cores() && p.on_tensor_cores(target);
+      if (tensor_cores() && !multiplied) return "no tensor core multiplies this type";
       if (shared_bytes(p, c) > target.shared_bytes_per_block) return "its shared memory exceeds the device's";
       if (std::string own = reject(c, p, target); !own.empty()) return own;
       if (p.reduces && (cut(c).splits > 1 || !reduces_neighbours(c))) {

@@ -141,7 +141,8 @@ bool fit_scratch(const KernelExprs& exprs, const GpuTarget& cuda, const Frontier
     if (kept > 1 && !is_carried(mapping, i)) bytes += kept * 8;
   }
   const auto blocks_bytes = [&] { return bytes * mapping.teams(); };
-  while (blocks_bytes() > kSharedPerBlock && mapping.threads > std::max(mapping.team, mapping.lanes)) mapping.threads /= 2;
+  while (blocks_bytes() > kSharedPerBlock && mapping.threads > std::max(mapping.team, mapping.lanes))
+    mapping.threads /= 2;
   if (blocks_bytes() <= cuda.shared_bytes_per_block - 8192) return true;
   for (const ReductionSite& i : exprs.sites) {
     if (exprs.volume(i.kept & ~mapping.fixed) <= 1024 || is_carried(mapping, i) || is_root(exprs, i)) continue;
@@ -246,9 +247,7 @@ class CudaMapper {
  public:
   CudaMapper(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
              ForcedMapping forced)
-      : exprs_(exprs), graph_(graph), target_(target), cuda_(target.gpu()), frontier_(frontier), forced_(forced) {
-    mapping_.lanes = cuda_.lanes;
-  }
+      : exprs_(exprs), graph_(graph), target_(target), cuda_(target.gpu()), frontier_(frontier), forced_(forced) {}
 
   MapResult run(bool carry) {
     cut_recomputed(exprs_, graph_, frontier_, result_);
@@ -431,10 +430,10 @@ class CudaMapper {
     const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
     const int64_t iterations = iterations_of(exprs_.pool.indices, mapping_.grid) * turns;
     int64_t team = team_for_row(cuda_, steps, iterations, walk_.access, passes_again(exprs_, mapping_.fixed) > 0);
-    if (!mapping_.serial && forced_ == ForcedMapping::kWarp) team = std::min<int64_t>(cuda_.lanes, power_of_two_from(steps));
-    if (!mapping_.serial && forced_ == ForcedMapping::kBlock) {
+    if (!mapping_.serial && forced_ == ForcedMapping::kWarp)
+      team = std::min<int64_t>(cuda_.lanes, power_of_two_from(steps));
+    if (!mapping_.serial && forced_ == ForcedMapping::kBlock)
       team = std::clamp<int64_t>(ceil_div(steps, 4 * cuda_.lanes) * cuda_.lanes, kFewRowThreads, 512);
-    }
     const bool may_cta_group = forced_ != ForcedMapping::kWarp && forced_ != ForcedMapping::kBlock;
     if (!mapping_.serial && may_cta_group && one_value_each(exprs_, mapping_.fixed)) {
       const double each = work_.bytes / static_cast<double>(iterations);
@@ -536,7 +535,7 @@ class CudaMapper {
   const Frontier& frontier_;
   const ForcedMapping forced_;
   MapResult result_;
-  CudaMapping mapping_;
+  CudaMapping mapping_{{}, {.lanes = cuda_.lanes}};
   uint64_t parallel_ = 0;
   Work work_;
   bool failed_ = false;

@@ -48,7 +48,8 @@ SerialRows rows_of_warps(const KernelExprs& exprs, const CudaMapping& mapping, i
   const RowWords words = row_words(exprs, mapping, ceil_div(steps, lanes) * vector);
   SerialRows best;
   best.team = exprs.rows ? lanes : team_of_short_row(steps, rows, lanes);
-  const int64_t of_warp = lanes / best.team, most = std::clamp<int64_t>(rows / of_warp / 2 * 2, 2, kMostThreads / lanes);
+  const int64_t of_warp = lanes / best.team,
+                most = std::clamp<int64_t>(rows / of_warp / 2 * 2, 2, kMostThreads / lanes);
   int64_t in_flight = 0;
   for (int turns = 1; turns <= kMostTurns && in_flight < kInFlight; turns *= 2) {
     const int64_t of_thread = words.kept + words.stored * turns + kOfTurn * (turns - 1);

@@ -4,15 +4,15 @@
 namespace heddle {
 
 const HipChip& mi355x() {
-  static const HipChip chip = with_scaled_model(
-      {.name = "AMD Instinct MI355X",
-       .architecture = "gfx950",
-       .facts = {.sms = 256, .boost_ghz = 2.4, .memory_tbps = 8.0, .tensor_per_cycle = 2048},
-       .lanes = 64,
-       .memory_bytes = int64_t{288} << 30,
-       .lds_bytes = 160 << 10,
-       .l2_bytes = int64_t{32} << 20,
-       .registers = 512 * 256});
+  static const HipChip chip =
+      with_scaled_model({.name = "AMD Instinct MI355X",
+                         .architecture = "gfx950",
+                         .facts = {.sms = 256, .boost_ghz = 2.4, .memory_tbps = 8.0, .tensor_per_cycle = 2048},
+                         .lanes = 64,
+                         .memory_bytes = int64_t{288} << 30,
+                         .lds_bytes = 160 << 10,
+                         .l2_bytes = int64_t{32} << 20,
+                         .registers = 512 * 256});
   return chip;
 }
 

@@ -3,7 +3,8 @@
 // For each step of k, a block loads Rows x TileK elements of the operand's view. cp.async copies them if the elements
 // in memory already have the multiplied format and pieces of at least 4 bytes are contiguous. All other operands pass
 // through registers: computed operands, and operands with odd alignment, a conversion or a prologue. Their elements are
-// fetched before a step multiplies and stored to shared memory after it.
+// fetched before a step multiplies and stored to shared memory after it. On a GPU without asynchronous copies, all
+// operands do.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
@@ -110,8 +111,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
  public:
   using Traits = OperandTraits<Operand, In>;
   using Tile = SharedTile;
-  static constexpr bool kAsync =
-      Traits::kRaw && Tile::kAlongK == Traits::kMemoryAlongK && Traits::kWidth * int(sizeof(In)) >= 4;
+  static constexpr bool kAsync = sm80::kCopiesAsync && Traits::kRaw && Tile::kAlongK == Traits::kMemoryAlongK &&
+                                 Traits::kWidth * int(sizeof(In)) >= 4;
 
   __device__ TileLoader(const Operand& operand, int batch, int row, int k)
       : operand_(operand),

@@ -68,7 +68,7 @@ class RegisterDirectFamily : public ViewFamilyOf<RegisterDirectConfig> {
     return launch;
   }
   void describe(CudaInstance& i, const TileProblem& p, const RegisterDirectConfig& c) const override {
-    i.headers = {"gemm/direct.h"}, i.kernel = "cuda::gemm_direct";
+    i.headers = {"cuda/gemm/direct.h"}, i.kernel = "cuda::gemm_direct";
     i.store.reset();
     i.arguments.erase(i.arguments.begin());
     i.sizes = {{{"kBlocksM", blocks_m(c)},

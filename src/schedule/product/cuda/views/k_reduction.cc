@@ -79,7 +79,7 @@ class KReductionFamily : public ViewFamilyOf<KReductionConfig> {
   }
   double predict_us(const TileProblem& p, const KReductionConfig& c, const GpuTarget& target) const override;
   void describe(CudaInstance& i, const TileProblem& p, const KReductionConfig& c) const override {
-    i.headers = {"gemm/k_reduction.h"}, i.kernel = "cuda::gemm_k_reduction";
+    i.headers = {"cuda/gemm/k_reduction.h"}, i.kernel = "cuda::gemm_k_reduction";
     i.sizes = {{{"kTileM", c.tile_m}, {"kTileN", c.tile_n}},
                {{"kWidth", c.width}, {"kChunks", c.chunks}, {"kWarps", c.warps}}};
     i.flags = {{"kPackedA", reads_packed(p.a, p.m, c.tile_m)}, {"kPackedB", reads_packed(p.b, p.n, c.tile_n)}};

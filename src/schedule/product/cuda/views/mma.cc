@@ -196,7 +196,7 @@ class MmaFamily : public TiledFamily<MmaConfig, true> {
   }
   void describe(CudaInstance& i, const TileProblem& p, const MmaConfig& c) const override {
     TiledFamily::describe(i, p, c);
-    i.headers = {"gemm/sm80.h"}, i.kernel = "sm80::gemm";
+    i.headers = {"cuda/gemm/sm80.h"}, i.kernel = "sm80::gemm";
     i.types = {{"InA", p.a_in}, {"InB", p.b_in}};
     i.sizes[0].emplace_back("kNeighbours", neighbours(p));
   }
@@ -217,7 +217,40 @@ class SimtFamily : public TiledFamily<SimtConfig, false> {
   }
   void describe(CudaInstance& i, const TileProblem& p, const SimtConfig& c) const override {
     TiledFamily::describe(i, p, c);
-    i.headers = {"gemm/simt.h"}, i.kernel = "cuda::gemm_simt";
+    i.headers = {"cuda/gemm/simt.h"}, i.kernel = "cuda::gemm_simt";
+  }
+};
+
+// Waves of 64 lanes have parts of up to 64 x 64, in blocks of 16 x 16 (tile/kernel/hip/mfma.h).
+constexpr Tile kMfmaTiles[] = {{256, 128, 4, 2}, {128, 256, 2, 4}, {128, 128, 2, 2}, {128, 64, 2, 2}, {64, 128, 2, 2},
+                               {64, 64, 2, 2},   {128, 32, 4, 1},  {32, 128, 1, 4},  {64, 32, 2, 1},  {32, 64, 1, 2},
+                               {32, 32, 1, 1},   {64, 16, 4, 1},   {16, 64, 1, 4}};
+
+class MfmaFamily : public TiledFamily<MfmaConfig, true> {
+  bool tensor_cores() const override { return false; }
+  int64_t joined(const TileProblem&, const MfmaConfig&) const override { return 4; }
+  std::vector<MfmaConfig> configs(const TileProblem& p, const GpuTarget& target) const override {
+    const bool multiplies =
+        p.a_in == p.b_in && (p.a_in == DType::kF16 || p.a_in == DType::kBF16 || p.a_in == DType::kF32);
+    if (!target.has_mfma() || !multiplies) return {};
+    std::vector<MfmaConfig> found;
+    for (const Tile& tile : kMfmaTiles) {
+      if (too_large(tile, p.m, p.n)) continue;
+      for (const int k_bytes : {64, 128}) {
+        if (k_bytes == 128 && tile.m * tile.n > 128 * 64) continue;
+        add_splits(found, p, config_of<MfmaConfig>(tile, k_bytes / static_cast<int>(size_of(p.a_in)), 2), 4, target);
+      }
+    }
+    return found;
+  }
+  std::string reject(const MfmaConfig&, const TileProblem&, const GpuTarget&) const override { return {}; }
+  int shared_bytes(const TileProblem& p, const MfmaConfig& c) const override {
+    return tile::gemm_mfma_shared_bytes(c.tile_m, c.tile_n, c.tile_k * static_cast<int>(size_of(p.a_in)), c.stages);
+  }
+  void describe(CudaInstance& i, const TileProblem& p, const MfmaConfig& c) const override {
+    TiledFamily::describe(i, p, c);
+    i.headers = {"hip/mfma.h"}, i.kernel = "cuda::gemm_mfma";
+    i.types = {{"In", p.a_in, false}};  // f32 is multiplied as it is
   }
 };
 
@@ -251,6 +284,11 @@ const ViewFamily& mma_family() {
 }
 const ViewFamily& simt_family() {
   static const SimtFamily family;
+  return family;
+}
+
+const ViewFamily& mfma_family() {
+  static const MfmaFamily family;
   return family;
 }
 

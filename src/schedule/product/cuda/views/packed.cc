@@ -58,7 +58,7 @@ class PackedFamily : public ViewFamilyOf<PackedConfig> {
   }
   double predict_us(const TileProblem& p, const PackedConfig& c, const GpuTarget& target) const override;
   void describe(CudaInstance& i, const TileProblem& p, const PackedConfig& c) const override {
-    i.headers = {"gemm/packed.h"}, i.kernel = "cuda::gemm_packed";
+    i.headers = {"cuda/gemm/packed.h"}, i.kernel = "cuda::gemm_packed";
     i.sizes = {{{"kRowBlocks", row_blocks(c)},
                 {"kColumnBlocks", column_blocks(c)},
                 {"kWarpsN", c.warps_n},

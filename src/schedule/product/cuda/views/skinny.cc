@@ -96,7 +96,7 @@ class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
     return target.model.mma.skinny_load_us + few_us(p, c, target);
   }
   void describe(CudaInstance& i, const TileProblem& p, const SkinnyConfig& c) const override {
-    i.headers = {"gemm/skinny.h"}, i.kernel = "cuda::gemm_skinny";
+    i.headers = {"cuda/gemm/skinny.h"}, i.kernel = "cuda::gemm_skinny";
     i.sizes = {{{"kFew", c.few}, {"kWarps", c.warps}, {"kRows", c.rows}}};
     i.flags = {{"kSwapped", c.swapped}};
     constexpr double kLarge = 8 << 20;

@@ -244,7 +244,7 @@ class UnalignedFamily : public ViewFamilyOf<UnalignedConfig> {
   }
   void describe(CudaInstance& i, const TileProblem& p, const UnalignedConfig& c) const override {
     const TileView v = view_of(p, c.swapped);
-    i.headers = {"gemm/unaligned.h"}, i.kernel = "cuda::gemm_unaligned";
+    i.headers = {"cuda/gemm/unaligned.h"}, i.kernel = "cuda::gemm_unaligned";
     i.arguments[0].type = "ClusterSplitKArgs";
     i.sizes = {{{"kTileM", c.tile_m},
                 {"kTileN", c.tile_n},

@@ -191,7 +191,7 @@ CudaInstance common_instance(const WgmmaProblem& p, const C& c) {
   i.types = {{"In", p.in}};
   i.multiplies = p.k > 0;
   i.sizes = {{{"kTileM", c.tile_m}, {"kTileN", c.tile_n}, {"kStages", c.stages}, {"kConsumers", c.consumers}}};
-  if (needs_repack(p)) i.helpers.push_back({"_repack", "gemm_repack", "GemmRepackArgs", "operand/repack.h"});
+  if (needs_repack(p)) i.helpers.push_back({"_repack", "gemm_repack", "GemmRepackArgs", "cuda/operand/repack.h"});
   return i;
 }
 
@@ -214,8 +214,8 @@ void add_layouts(CudaInstance& i, const WgmmaProblem& p, const C& c) {
 CudaInstance instance_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   CudaInstance i = common_instance(p, c);
   const GemmStore store = store_of(p, c);
-  i.headers = {p.views ? "gemm/sm90_gather.h" : "gemm/sm90.h"};
-  if (p.windows) i.headers.emplace_back(p.sums_windows ? "gemm/sm90_wgrad.h" : "gemm/sm90_im2col.h");
+  i.headers = {p.views ? "cuda/gemm/sm90_gather.h" : "cuda/gemm/sm90.h"};
+  if (p.windows) i.headers.emplace_back(p.sums_windows ? "cuda/gemm/sm90_wgrad.h" : "cuda/gemm/sm90_im2col.h");
   i.kernel = p.views          ? "sm90::gemm_views"
              : p.sums_windows ? "sm90::gemm_wgrad"
              : p.windows      ? "sm90::gemm_windows"
@@ -256,7 +256,7 @@ CudaInstance instance_of(const WgmmaProblem& p, const WgmmaConfig& c) {
 
 CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   CudaInstance i = common_instance(p, c);
-  i.headers = {p.windows ? "gemm/sm90_cluster_splitk_im2col.h" : "gemm/sm90_cluster_splitk.h"};
+  i.headers = {p.windows ? "cuda/gemm/sm90_cluster_splitk_im2col.h" : "cuda/gemm/sm90_cluster_splitk.h"};
   i.kernel = p.views     ? "sm90::gemm_cluster_splitk_views"
              : p.windows ? "sm90::gemm_cluster_splitk_im2col"
                          : "sm90::gemm_cluster_splitk";
@@ -282,7 +282,7 @@ CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   if (p.windows) i.arguments.push_back({Parameter::kBlock, "windows", "GemmWindowsArgs"});
   if (p.classed) {
     i.helpers.push_back(
-        {"_copies", "gemm_misaligned_copies", "GemmClassCopiesArgs", "operand/misaligned_copies.h", true});
+        {"_copies", "gemm_misaligned_copies", "GemmClassCopiesArgs", "cuda/operand/misaligned_copies.h", true});
   }
   return i;
 }

@@ -30,7 +30,8 @@ int64_t column_bytes(const CudaStitchDesc& body, const CudaStage& stage, const C
   const bool whole = active == body.threads && active % body.lanes == 0 && active % columns == 0;
   const bool together = whole && columns < body.lanes && body.lanes % columns == 0;
   const int64_t all = columns * stage.layout.vector;
-  const int64_t elements = (together ? active / body.lanes * columns : active / columns * columns) * stage.layout.vector;
+  const int64_t elements =
+      (together ? active / body.lanes * columns : active / columns * columns) * stage.layout.vector;
   const int64_t bytes = (r.squares && all > active ? 16 : element_bytes(r)) * elements;
   return body.whole_grid ? std::max(bytes, element_bytes(r) * body.threads) : bytes;
 }

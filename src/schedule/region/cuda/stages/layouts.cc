@@ -76,7 +76,8 @@ void layout_reduction(CudaDrafts& k, CudaDraft& d) {
 // Whether each warp of a block had better reduce all points by itself than wait for the others.
 bool is_small(const CudaDrafts& k, const CudaDraft& d) {
   constexpr int64_t kSteps = 2;
-  if (k.mapping.cta_group > 1 || k.mapping.serial || k.mapping.team <= k.mapping.lanes || d.scan || d.reductions.empty())
+  if (k.mapping.cta_group > 1 || k.mapping.serial || k.mapping.team <= k.mapping.lanes || d.scan ||
+      d.reductions.empty())
     return false;
   const bool stored = std::any_of(k.drafts.begin(), k.drafts.end(),
                                   [&](const CudaDraft& o) { return o.loops == d.loops && !o.stores.empty(); });

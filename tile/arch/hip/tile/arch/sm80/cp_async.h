@@ -6,6 +6,9 @@
 
 namespace heddle::tile::sm80 {
 
+// True if copies need no registers and go on while their thread computes.
+inline constexpr bool kCopiesAsync = false;
+
 template <int Bytes>
 __device__ inline void copy_async(uint32_t to, const void* from, uint32_t valid) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);

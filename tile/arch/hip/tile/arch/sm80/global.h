@@ -5,8 +5,8 @@
 
 namespace heddle::tile::sm80 {
 
-// An atomic load, which reads what other compute units have stored. No instruction stores four words at once for others,
-// so kernels that rely on this are not offered.
+// An atomic load, which reads what other compute units have stored. No instruction stores four words at once for
+// others, so kernels that rely on this are not offered.
 template <bool Acquires, typename T>
 __device__ inline T load_now(const T* from) {
   return __hip_atomic_load(from, Acquires ? __ATOMIC_ACQUIRE : __ATOMIC_RELAXED,
