@@ -64,7 +64,10 @@ class HipModelTest : public testing::Test {
     for (const char* architecture : {"gfx90a", "gfx942"}) {
       const std::vector<jit::HipKernel> kernels = kernels_for(path, architecture);
       EXPECT_FALSE(kernels.empty());
-      for (const jit::HipKernel& kernel : kernels) EXPECT_EQ(kernel.spilled, 0) << architecture << " " << kernel.name;
+      for (const jit::HipKernel& kernel : kernels) {
+        EXPECT_EQ(kernel.spilled, 0) << architecture << " " << kernel.name;
+        EXPECT_EQ(kernel.private_bytes, 0) << architecture << " " << kernel.name;
+      }
     }
   }
 
@@ -93,7 +96,7 @@ TEST_F(HipModelTest, Products) {
 
 TEST_F(HipModelTest, Convolutions) {
   check("conv",
-        "graph f(%x: f16[2,9,11,16], %w: f16[3,3,16,24]) {\n"
+        "graph f(%x: f16[2,9,11,16], %w: f16[24,16,3,3]) {\n"
         "  %0 = conv(%x, %w) {layout = \"nhwc\", strides = [2,1], low = [1,1], high = [1,1], lhs_dilations = [1,1], "
         "dilations = [1,1], groups = 1}\n  return \"y\" = %0\n}\n");
 }

@@ -10,6 +10,7 @@
 #include "tile/arch/sm80/convert.h"
 #include "tile/arch/sm80/cp_async.h"
 #include "tile/arch/sm80/shared.h"
+#include "tile/arch/sm80/stream.h"
 #include "tile/core/view.h"
 
 namespace heddle::tile::cuda {
@@ -144,8 +145,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     int i = 0;
     for_pieces([&](const auto& at, int, int) {
       const bool valid = is_valid(at);
-      Piece<Element, W> piece{};
-      if (valid) piece = *reinterpret_cast<const Piece<Element, W>*>(view_.data + at.offset());
+      const auto piece =
+          sm80::load_or_zero(reinterpret_cast<const Piece<Element, W>*>(view_.data + at.offset()), valid);
       if constexpr (Traits::kRaw) {
         held_[i++] = __builtin_bit_cast(Held, piece);
       } else {

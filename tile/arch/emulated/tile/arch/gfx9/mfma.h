@@ -26,16 +26,21 @@ struct Mfma {
       In x[kLane];
     };
     const auto collect = [&](uint64_t bits) {
-      return heddle_emulated_api->collect(heddle::emulated::Collective::kMma, ~uint64_t{0}, bits, place);
+      return heddle_emulated_api->collect(heddle::emulated::Collective::kMma, ~uint64_t{0}, bits, place).values;
     };
-    // Values may be read until the lane has called two more collectives.
-    const uint64_t *of_a = collect(a).values, *of_b = collect(b).values;
+    const auto elements = [](uint64_t bits) { return __builtin_bit_cast(Elements, static_cast<Piece>(bits)); };
     const uint32_t lane = heddle_emulated_thread->linear % 64;
+    // Other lanes may go on to the next exchange but one while this lane reads: it keeps what it needs of the first.
+    Elements rows[4][4];
+    const uint64_t* const of_a = collect(a);
     for (uint32_t i = 0; i < 4; ++i) {
-      for (uint32_t part = 0; part < 4; ++part) {
-        const auto row = __builtin_bit_cast(Elements, static_cast<Piece>(of_a[lane / 16 * 4 + i + 16 * part]));
-        const auto column = __builtin_bit_cast(Elements, static_cast<Piece>(of_b[lane % 16 + 16 * part]));
-        for (int k = 0; k < kLane; ++k) d[i] += mfma_element(row.x[k]) * mfma_element(column.x[k]);
+      for (uint32_t part = 0; part < 4; ++part) rows[i][part] = elements(of_a[lane / 16 * 4 + i + 16 * part]);
+    }
+    const uint64_t* const of_b = collect(b);
+    for (uint32_t part = 0; part < 4; ++part) {
+      const Elements column = elements(of_b[lane % 16 + 16 * part]);
+      for (uint32_t i = 0; i < 4; ++i) {
+        for (int k = 0; k < kLane; ++k) d[i] += mfma_element(rows[i][part].x[k]) * mfma_element(column.x[k]);
       }
     }
   }

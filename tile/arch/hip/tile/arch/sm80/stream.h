@@ -1,7 +1,7 @@
 // The loads and stores of tile/arch/sm80/stream.h for AMD GPUs.
 #pragma once
 
-#include <stdint.h>
+#include "tile/core/types.h"
 
 namespace heddle::tile::sm80 {
 
@@ -12,6 +12,20 @@ template <typename T>
 __device__ inline T load_stream(const T* p) {
   static_assert(sizeof(T) == 16 && alignof(T) == 16);
   return __builtin_bit_cast(T, __builtin_nontemporal_load((__attribute__((address_space(1))) const words_of_access*)p));
+}
+// As words: the compiler keeps a conditional copy of a structure of halves in memory.
+template <typename T>
+__device__ inline T load_or_zero(const T* p, bool wanted) {
+  if constexpr (sizeof(T) < 4) {
+    uint_t<sizeof(T)> word = 0;
+    if (wanted) word = *reinterpret_cast<const uint_t<sizeof(T)>*>(p);
+    return __builtin_bit_cast(T, word);
+  } else {
+    typedef uint32_t Words __attribute__((ext_vector_type(sizeof(T) / 4)));
+    Words words = {};
+    if (wanted) words = *(__attribute__((address_space(1))) const Words*)p;
+    return __builtin_bit_cast(T, words);
+  }
 }
 template <bool Once, typename T>
 __device__ inline void load_weights_if(T& to, const T* p, bool wanted) {
