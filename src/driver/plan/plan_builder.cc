@@ -14,6 +14,7 @@
 #include "driver/plan/group_kernels.h"
 #include "driver/plan/plan_buffers.h"
 #include "driver/plan/reference.h"
+#include "driver/plan/sequences.h"
 #include "driver/target/backend.h"
 #include "ir/analysis/placement.h"
 #include "passes/simplify/update_in_place.h"
@@ -59,6 +60,7 @@ class PlanBuilder {
     add_memory_to_floors();
     add_outputs();
     keep_old_values(result_, buffers_, context_.report);
+    finish_kernels();
     buffers_.place();
     if (depth_ == 0) context_.report.arena_bytes = plan_.arena_bytes;
     return std::move(result_);
@@ -246,10 +248,16 @@ class PlanBuilder {
         operands.push_back(buffers_.add_workspace(source.workspace_bytes));
       }
       auto action = backend_of(context_.target).step(source, std::move(operands));
-      context_.kernels.add(std::move(source));
       add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
+      pending_.push_back({kernel, std::move(source)});
       note_constants(kernel, report.kernels.size() - 1);
     }
+  }
+
+  void finish_kernels() {
+    const bool joins = depth_ == 0 && context_.fusion == passes::FusionPolicy::kStitch && context_.rules.sequences;
+    if (joins) return join_sequences(graph_, std::move(pending_), context_, buffers_, result_);
+    for (PendingKernel& kernel : pending_) context_.kernels.add(std::move(kernel.source));
   }
 
   // --- floors ----------------------------------------------------------------------------------------------------
@@ -454,6 +462,7 @@ class PlanBuilder {
   PlanBuffers buffers_;
   GroupKernels kernels_of_;
   std::map<size_t, JoinedLoops> joined_;  // by group; the last of those that run together has the kernel
+  std::vector<PendingKernel> pending_;    // of the steps so far
   std::vector<ConstantReads> constant_reads_;
   std::map<const void*, double> distinct_constants_;  // bytes read, by address of the constant
 };

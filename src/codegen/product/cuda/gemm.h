@@ -7,6 +7,7 @@
 #include "codegen/codegen.h"
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/operand.h"
+#include "codegen/sequence/phase.h"
 #include "codegen/text/kernel_name.h"
 #include "schedule/product/cuda/family.h"
 
@@ -32,6 +33,11 @@ struct CudaGemmUnit {
 // kernels without such operands.
 CudaGemmUnit gemm_unit(const schedule::CudaInstance& instance, const OperandTexts& of,
                        const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands);
+
+// The kernel that multiplies, without its launch, as a phase of a sequence (codegen/sequence/phase.h). The template has
+// the functions `kernel`_block and, for `ahead`, `kernel`_ahead.
+CudaPhase gemm_phase(const schedule::CudaInstance& instance, const OperandTexts& of, const schedule::Epilogue& epilogue,
+                     const std::vector<schedule::Operand>& operands, bool ahead);
 
 // Appends the argument blocks of generated operands to the launch of "gemm".
 void add_operands(std::vector<CudaLaunch>& launches, const schedule::CudaInstance& instance, const OperandTexts& of);
