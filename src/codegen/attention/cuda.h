@@ -1,7 +1,7 @@
 #pragma once
 
 #include "codegen/codegen.h"
-#include "codegen/sequence/phase.h"
+#include "codegen/cuda_phase.h"
 #include "schedule/attention/attention.h"
 
 namespace heddle::codegen {

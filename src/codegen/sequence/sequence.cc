@@ -4,14 +4,15 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <set>
 
 #include "base/check.h"
 #include "codegen/attention/cuda.h"
+#include "codegen/cuda_phase.h"
 #include "codegen/product/cuda/contraction.h"
 #include "codegen/region/cuda/stitch.h"
-#include "codegen/sequence/phase.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/writer.h"
 #include "schedule/attention/attention.h"
@@ -22,6 +23,7 @@ namespace heddle::codegen {
 namespace {
 
 using schedule::SequenceDesc;
+using Ahead = SequenceDesc::Ahead;
 
 std::string replaced(std::string text, std::string_view from, const std::string& to) {
   for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
@@ -91,6 +93,10 @@ class SequenceWriter {
     }
     const auto tasks = static_cast<size_t>(total());
     std::vector<std::string> parameters = {"const __grid_constant__ tile::sequence_counters counters"};
+    if (!sequence_.weights.empty()) {
+      parameters.push_back(
+          fmt::format("const __grid_constant__ tile::sequence_weights<{}> weights", sequence_.weights.size()));
+    }
     for (size_t p = 0; p < phases_.size(); ++p) {
       for (size_t i = 0; i < phases_[p].types.size(); ++i) {
         parameters.push_back(fmt::format("const __grid_constant__ {} p{}_{}", of(head, p, phases_[p].types[i]), p, i));
@@ -99,7 +105,9 @@ class SequenceWriter {
     out.open(fmt::format("extern \"C\" __global__ void __launch_bounds__({}, {})\n    {}({}) {{", sequence_.threads,
                          sequence_.resident, head.symbol, fmt::join(parameters, ",\n        ")));
     out.raw("extern __shared__ __align__(128) uint8_t raw_shared[];");
-    if (head.waits) out.raw(kBeginEarly);
+    if (head.waits) out.raw("tile::sm90::launch_dependents();");
+    write_start(out, head);
+    if (head.waits) out.raw("tile::sm90::grid_dependency_wait();");
     out.line("const tile::sequence_queue<{}> queue(counters, raw_shared + {});", phases_.size(),
              sequence_.shared_bytes - schedule::kQueueSharedBytes);
     out.open(fmt::format("for (unsigned task = queue.take(); task < {}; task = queue.take()) {{", tasks));
@@ -134,14 +142,30 @@ class SequenceWriter {
     return tasks;
   }
 
-  void write_phase(Writer& out, const KernelHead& head, size_t p, int64_t first) const {
-    const SequenceDesc::Phase& phase = sequence_.phases[p];
-    const std::string space = fmt::format("{}_{}_parts", head.symbol, definition_of_[p]);
+  // What the launch requests at its start.
+  void write_start(Writer& out, const KernelHead& head) const {
+    for (size_t p = 0; p < phases_.size(); ++p) {
+      if (sequence_.phases[p].ahead != Ahead::kAtStart) continue;
+      out.line("if (blockIdx.x < {}) {}::ahead({}blockIdx.x);", tasks_of(p), space_of(head, p), arguments_of(p));
+    }
+    if (!sequence_.weights.empty()) out.raw("weights.request();");
+  }
+
+  std::string space_of(const KernelHead& head, size_t p) const {
+    return fmt::format("{}_{}_parts", head.symbol, definition_of_[p]);
+  }
+  std::string arguments_of(size_t p) const {
     std::string arguments;
     for (size_t i = 0; i < phases_[p].types.size(); ++i) arguments += fmt::format("p{}_{}, ", p, i);
+    return arguments;
+  }
+
+  void write_phase(Writer& out, const KernelHead& head, size_t p, int64_t first) const {
+    const SequenceDesc::Phase& phase = sequence_.phases[p];
+    const std::string space = space_of(head, p), arguments = arguments_of(p);
     const std::string block = first == 0 ? "task" : fmt::format("task - {}", first);
     out.comment(phase.label);
-    if (phase.loads_ahead) out.line("{}::ahead({}{});", space, arguments, block);
+    if (phase.ahead == Ahead::kWithTask) out.line("{}::ahead({}{});", space, arguments, block);
     for (const size_t q : phase.after) out.line("queue.wait({}, {});", q, tasks_of(q));
     if (!phase.after.empty()) out.raw("queue.settle();");
     out.line("{}::run({}raw_shared, {});", space, arguments, block);
@@ -172,6 +196,18 @@ void add_arguments(CudaLaunch& launch, const SequenceDesc::Phase& phase, const C
   launch.arguments.insert(launch.arguments.end(), code.launch.arguments.begin(), code.launch.arguments.end());
 }
 
+// The argument that lists the weights to request: addresses, then bytes.
+void add_weights(CudaLaunch& launch, const std::vector<SequenceDesc::Weights>& weights) {
+  std::vector<int64_t> words(2 * weights.size());
+  const auto argument = static_cast<int>(launch.arguments.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    words[weights.size() + i] = weights[i].bytes;
+    launch.pointers.push_back({argument, static_cast<int>(i * sizeof(int64_t)), static_cast<int>(weights[i].operand)});
+  }
+  std::vector<uint8_t>& block = launch.arguments.emplace_back(words.size() * sizeof(int64_t));
+  std::memcpy(block.data(), words.data(), block.size());
+}
+
 }  // namespace
 
 KernelSource emit_cuda_sequence(const schedule::KernelPlan& plan, const SequenceDesc& sequence,
@@ -181,6 +217,7 @@ KernelSource emit_cuda_sequence(const schedule::KernelPlan& plan, const Sequence
   source.launches = plan.launches;
   source.counter_bytes = plan.counter_bytes;
   CudaLaunch& launch = source.launches.front();
+  if (!sequence.weights.empty()) add_weights(launch, sequence.weights);
   std::set<std::string> includes = {"tile/op/cuda/sequence.h", kWaitHeader};
   for (size_t p = 0; p < sequence.phases.size(); ++p) {
     const CudaPhase& phase = writer.phases()[p];

@@ -180,8 +180,13 @@ int64_t PlanBuffers::memory_of(uint32_t buffer) const {
   switch (b.place) {
     case Place::kConstant:
       return schedule::kConstantMemory;
-    case Place::kInput:
-      return b.index;
+    case Place::kInput: {
+      const auto& outputs = graph_.outputs();
+      const bool is_written = std::any_of(outputs.begin(), outputs.end(), [&](const ir::Graph::Port& port) {
+        return port.alias == static_cast<int32_t>(b.index);
+      });
+      return is_written ? b.index : schedule::kConstantMemory;
+    }
     case Place::kOutput: {
       const int32_t alias = graph_.outputs()[b.index].alias;
       return alias == ir::Graph::kNoAlias ? inputs + b.index : alias;

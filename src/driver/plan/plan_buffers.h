@@ -63,8 +63,8 @@ class PlanBuffers {
 
   // Makes the lifetime of a buffer include all steps from `first` to `last`.
   void keep_alive(uint32_t buffer, int64_t first, int64_t last);
-  // Identifies the memory of a buffer: equal numbers mean that buffers share or may share memory. Constants have
-  // schedule::kConstantMemory. Call this before buffers get their offsets.
+  // Identifies the memory of a buffer: equal numbers mean that buffers share or may share memory. Constants, and
+  // inputs that no step writes, have schedule::kConstantMemory. Call this before buffers get their offsets.
   int64_t memory_of(uint32_t buffer) const;
 
   // Assigns offsets to the buffers in the arena, and sets the plan's arena size.

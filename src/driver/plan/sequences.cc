@@ -19,10 +19,10 @@ struct KernelRun {
   std::vector<size_t> kernels;  // among the pending ones
 };
 
-class Joiner {
+class SequenceJoiner {
  public:
-  Joiner(const ir::Graph& graph, std::vector<PendingKernel>& kernels, BuildContext& context, PlanBuffers& buffers,
-         BuiltPlan& built)
+  SequenceJoiner(const ir::Graph& graph, std::vector<PendingKernel>& kernels, BuildContext& context,
+                 PlanBuffers& buffers, BuiltPlan& built)
       : graph_(graph), kernels_(kernels), context_(context), buffers_(buffers), built_(built), plan_(*built.plan) {}
 
   // Steps keep their numbers until all sequences are known: lifetimes of buffers are counted in them.
@@ -89,6 +89,9 @@ class Joiner {
         joined.steps.push_back(run.steps[i]), joined.kernels.push_back(run.kernels[i]);
         const std::vector<uint32_t> buffers = buffers_of(run.steps[i], run.kernels[i]);
         joined.operands.insert(joined.operands.end(), buffers.begin(), buffers.end());
+      }
+      for (const schedule::SequencePlan::Joined::Other& other : found.others) {
+        joined.operands.push_back(cuda_step(run.steps[other.kernel]).operands[other.operand]);
       }
       context_.report.decisions.push_back({true, "sequence", found.kernel.label, found.kernel.stitch.mapping});
       joined.kernel = std::move(found.kernel);
@@ -176,7 +179,7 @@ class Joiner {
 
 void join_sequences(const ir::Graph& graph, std::vector<PendingKernel> kernels, BuildContext& context,
                     PlanBuffers& buffers, BuiltPlan& built) {
-  Joiner(graph, kernels, context, buffers, built).run();
+  SequenceJoiner(graph, kernels, context, buffers, built).run();
 }
 
 }  // namespace heddle::driver

@@ -4,26 +4,39 @@
 
 namespace heddle::schedule {
 
+using Ahead = SequenceDesc::Ahead;
+
 double us_together(const std::vector<OrderedPhase>& phases, int64_t blocks, const CudaTarget& target) {
-  constexpr double kTakeUs = 0.7;  // a block takes a task from a counter in the L2
+  const auto& chip = target.model.chip;
+  const double take = chip.arrival_us;  // a block takes a task from a counter, as it counts an arrival
   std::vector<double> end(phases.size());
   double last = 0, busy = 0;  // busy: the time of all blocks, divided by their number
   for (size_t p = 0; p < phases.size(); ++p) {
     const PhaseFacts& facts = phases[p].draft->facts;
     double begin = 0;
-    for (const size_t q : phases[p].after) begin = std::max(begin, end[q] + target.model.chip.grid_wait_us);
-    const double ahead = phases[p].loads_ahead ? std::min(facts.ahead_us, begin) : 0;
-    const double takes = std::max(facts.us - ahead, 0.0) + kTakeUs * static_cast<double>((facts.tasks - 1) / blocks);
+    for (const size_t q : phases[p].after) begin = std::max(begin, end[q] + chip.grid_wait_us);
+    const double requested = phases[p].ahead == Ahead::kAtStart    ? take + begin
+                             : phases[p].ahead == Ahead::kWithTask ? std::min(begin, chip.grid_wait_us)
+                                                                   : 0;
+    const double takes = std::max(facts.us - std::min(facts.ahead_us, requested), 0.0) +
+                         take * static_cast<double>((facts.tasks - 1) / blocks);
     end[p] = begin + takes;
     last = std::max(last, end[p]);
     busy += takes * std::min(1.0, static_cast<double>(facts.tasks) / static_cast<double>(blocks));
   }
-  return kTakeUs + std::max(last, busy);
+  return take + std::max(last, busy);
 }
 
-bool pays(const SequenceTimes& times) {
-  constexpr double kLeastUs = 0.3, kLeastShare = 0.03;
-  return times.apart - times.together > std::max(kLeastUs, kLeastShare * times.apart);
+double idle_bytes(const std::vector<OrderedPhase>& phases, double us, const CudaTarget& target) {
+  double idle = us;
+  for (const OrderedPhase& phase : phases) idle -= phase.draft->facts.ahead_us;
+  return std::max(idle, 0.0) * target.model.chip.read_tbps * 1e6;
+}
+
+bool pays(const SequenceTimes& times, const CudaTarget& target) {
+  constexpr double kLeastShare = 0.03;
+  const double least = std::max(target.model.chip.graph_boundary_us / 2, kLeastShare * times.apart);
+  return times.apart - times.together > least;
 }
 
 }  // namespace heddle::schedule

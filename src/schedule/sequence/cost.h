@@ -16,12 +16,14 @@ struct SequenceTimes {
 struct OrderedPhase {
   const PhaseDraft* draft = nullptr;
   std::vector<size_t> after;
-  bool loads_ahead = false;
+  SequenceDesc::Ahead ahead = SequenceDesc::Ahead::kNone;
 };
 
 // Predicts the time of a sequence that runs on `blocks` blocks at once.
 double us_together(const std::vector<OrderedPhase>& phases, int64_t blocks, const CudaTarget& target);
+// The bytes that memory could deliver while a sequence that takes `us` leaves it idle.
+double idle_bytes(const std::vector<OrderedPhase>& phases, double us, const CudaTarget& target);
 // True if the difference is larger than the error of the predictions.
-bool pays(const SequenceTimes& times);
+bool pays(const SequenceTimes& times, const CudaTarget& target);
 
 }  // namespace heddle::schedule

@@ -6,6 +6,7 @@
 
 #include "schedule/attention/attention.h"
 #include "schedule/product/contraction.h"
+#include "schedule/product/cuda/family.h"
 #include "schedule/region/cuda/launch/bundle.h"
 #include "schedule/region/cuda/launch/launch.h"
 
@@ -29,10 +30,16 @@ std::string bundle_obstacle(const CudaBundleDesc& bundle) {
   return {};
 }
 
-std::string product_obstacle(const Config& config) {
-  const auto* skinny = config.get<SkinnyConfig>();
-  if (skinny == nullptr) return fmt::format("a product by {} is no phase", family_of(config));
-  return skinny->splits > 1 ? "a second launch adds its parts of k" : "";
+const Product* product_of(const ScheduledKernel& kernel) {
+  const auto contraction = kernel.desc.get<ContractionDesc>();
+  return contraction != nullptr ? contraction->get<Product>() : nullptr;
+}
+
+std::string product_obstacle(const ScheduledKernel& kernel, const CudaTarget& target) {
+  const auto* skinny = kernel.config.get<SkinnyConfig>();
+  if (skinny != nullptr) return skinny->splits > 1 ? "a second launch adds its parts of k" : "";
+  if (product_of(kernel) == nullptr) return "windows are no phase";
+  return other_form(kernel, target) ? "" : fmt::format("a product by {} is no phase", family_of(kernel.config));
 }
 
 std::string attention_obstacle(const CudaAttentionConfig& config) {
@@ -73,8 +80,7 @@ void set_ahead(PhaseFacts& facts, const PlannedKernel& planned, const CudaTarget
       if (is_read && !is_matrix) facts.decide_ahead.push_back(planned.memory[i]);
     }
   }
-  const auto contraction = desc.get<ContractionDesc>();
-  const auto* product = contraction != nullptr ? contraction->get<Product>() : nullptr;
+  const Product* product = product_of(*planned.kernel);
   const auto* skinny = planned.kernel->config.get<SkinnyConfig>();
   if (product != nullptr && skinny != nullptr && loads_ahead(*product, *skinny)) {
     const OperandView& wide = skinny->swapped ? product->a : product->b;
@@ -85,7 +91,6 @@ void set_ahead(PhaseFacts& facts, const PlannedKernel& planned, const CudaTarget
 
 PhaseDraft draft_of(const PlannedKernel& planned, KernelDesc desc, size_t first, const CudaTarget& target) {
   const ScheduledKernel& kernel = *planned.kernel;
-  const double boundary = target.model.chip.graph_boundary_us;
   PhaseDraft draft;
   Phase& phase = draft.desc;
   PhaseFacts& facts = draft.facts;
@@ -95,8 +100,7 @@ PhaseDraft draft_of(const PlannedKernel& planned, KernelDesc desc, size_t first,
     phase.workspace = kernel.desc.operands.size();
     facts.writes.push_back(planned.memory[*phase.workspace]);
   }
-  const bool is_region = kernel.stitch.predicted_seconds > 0;
-  facts.us = is_region ? std::max(kernel.stitch.predicted_seconds * 1e6 - boundary, 0.1) : kernel.config.predicted_us;
+  facts.us = us_alone(kernel, target);
   const KernelPlan plan = plan_phase(phase, target);
   const CudaLaunch& launch = plan.launches.front();
   facts.tasks = int64_t{launch.grid[0]};
@@ -125,6 +129,50 @@ bool loads_ahead(const Product& p, const SkinnyConfig& c) {
   return wide.form == OperandView::Form::kMatrix && wide.along_k();
 }
 
+double us_alone(const ScheduledKernel& kernel, const CudaTarget& target) {
+  constexpr double kLeastUs = 0.1;
+  const double boundary = target.model.chip.graph_boundary_us, region = kernel.stitch.predicted_seconds * 1e6;
+  return region > 0 ? std::max(region - boundary, kLeastUs) : kernel.config.predicted_us;
+}
+
+std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const CudaTarget& target) {
+  const Product* product = product_of(kernel);
+  if (product == nullptr || kernel.config.get<SkinnyConfig>() != nullptr) return std::nullopt;
+  const ContractionDesc& contraction = *kernel.desc.get<ContractionDesc>();
+  Config probe;
+  probe.choice = SkinnyConfig{};
+  const Family& skinny = cuda_family_of(probe);
+  const ProductTask task{*product, contraction.epilogue, kernel.desc.operands};
+  if (!skinny.refuse(task, target).empty()) return std::nullopt;
+  std::vector<CudaCandidate> candidates = skinny.candidates(task, target);
+  std::erase_if(candidates, [&](const CudaCandidate& c) {
+    const auto& config = c.config.as<SkinnyConfig>();
+    return !c.rejected.empty() || config.splits > 1 || !loads_ahead(*product, config);
+  });
+  if (candidates.empty()) return std::nullopt;
+  sort_by_prediction(candidates);
+  ScheduledKernel result = kernel;
+  result.config = candidates.front().config;
+  return result;
+}
+
+std::vector<size_t> weights_of(const ScheduledKernel& kernel) {
+  const Product* product = product_of(kernel);
+  std::vector<size_t> found;
+  if (product == nullptr) return found;
+  for (const OperandView* view : {&product->a, &product->b}) {
+    const Operand& operand = kernel.desc.operands[view->operand];
+    if (view->form == OperandView::Form::kMatrix && operand.constant && operand.packing.kind.empty()) {
+      found.push_back(view->operand);
+    }
+  }
+  return found;
+}
+
+int64_t operand_bytes(const Operand& operand) {
+  return element_count(operand.shape) * static_cast<int64_t>(size_of(operand.dtype));
+}
+
 KernelPlan plan_phase(const Phase& phase, const CudaTarget& target) {
   KernelPlan plan{{}, phase.desc, phase.config};
   plan_cuda_launches(plan, target);
@@ -136,10 +184,7 @@ std::string phase_obstacle(const ScheduledKernel& kernel, const CudaTarget& targ
   std::string why = kernel.desc.visit(
       [](const CudaStitchDesc& body) { return stitch_obstacle(body); },
       [](const CudaBundleDesc& bundle) { return bundle_obstacle(bundle); },
-      [&](const ContractionDesc& contraction) {
-        return contraction.get<Product>() != nullptr ? product_obstacle(kernel.config)
-                                                     : std::string("windows are no phase");
-      },
+      [&](const ContractionDesc&) { return product_obstacle(kernel, target); },
       [&](const AttentionDesc&) { return attention_obstacle(kernel.config.as<CudaAttentionConfig>()); },
       [](const auto&) { return std::string("a kernel of its kind is no phase"); });
   if (!why.empty()) return why;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +26,15 @@ struct PhaseDraft {
   SequenceDesc::Phase desc;  // operands are numbered from those of the kernel
   PhaseFacts facts;
 };
+
+// A product by a family that has no form as a phase, as a product by `skinny`; nullopt for other kernels, and if
+// `skinny` cannot run it.
+std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const CudaTarget& target);
+// The predicted time of a kernel on its own, in us, without the boundary before it.
+double us_alone(const ScheduledKernel& kernel, const CudaTarget& target);
+// The operands of a product that are dense constants, which it reads as a whole.
+std::vector<size_t> weights_of(const ScheduledKernel& kernel);
+int64_t operand_bytes(const Operand& operand);
 
 // The reason why a kernel cannot be in a sequence; "" if it can.
 std::string phase_obstacle(const ScheduledKernel& kernel, const CudaTarget& target);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "base/divide.h"
 #include "schedule/sequence/cost.h"
@@ -13,17 +14,23 @@
 namespace heddle::schedule {
 namespace {
 
+using Ahead = SequenceDesc::Ahead;
 using Phase = SequenceDesc::Phase;
 
 constexpr size_t kMostPhases = 32;
 constexpr size_t kMostArgumentBytes = 4096;
-constexpr int kRegisters = 128;  // of a thread
+constexpr int kSequenceRegisters = 128;  // of a thread
+
+// The bytes that a launch may request at its start.
+double most_ahead(const CudaTarget& target) {
+  return static_cast<double>(target.l2_bytes) / 3;
+}
 
 // A kernel of the plan as phases.
 struct Kernel {
+  std::optional<ScheduledKernel> phase;  // the form in which it is a phase, if that is another one
   std::vector<PhaseDraft> phases;
-  size_t operands = 0;
-  double us = 0;  // predicted, without the boundary before it
+  double us = 0;  // predicted on its own, without the boundary before it
 };
 
 // A run of kernels as a sequence, or the reason why it is none.
@@ -55,9 +62,10 @@ void order(std::vector<OrderedPhase>& phases) {
   }
 }
 
-// Sets which phases request data before they wait: those for which only values from before the sequence decide what to
-// request.
-void look_ahead(std::vector<OrderedPhase>& phases) {
+// Decides when phases request data, for a launch of `blocks` blocks. What the launch requests at its start must leave
+// room in the L2 for other data.
+void look_ahead(std::vector<OrderedPhase>& phases, int64_t blocks, const CudaTarget& target) {
+  double room_us = most_ahead(target) / (target.model.chip.read_tbps * 1e6);
   for (size_t p = 0; p < phases.size(); ++p) {
     const PhaseFacts& facts = phases[p].draft->facts;
     const auto is_written = [&](int64_t memory) {
@@ -66,8 +74,12 @@ void look_ahead(std::vector<OrderedPhase>& phases) {
         return std::find(writes.begin(), writes.end(), memory) != writes.end();
       });
     };
-    phases[p].loads_ahead =
-        facts.ahead_us > 0 && std::none_of(facts.decide_ahead.begin(), facts.decide_ahead.end(), is_written);
+    const std::vector<int64_t>& decides = facts.decide_ahead;
+    if (facts.ahead_us <= 0 || std::any_of(decides.begin(), decides.end(), is_written)) continue;
+    const bool at_start = std::all_of(decides.begin(), decides.end(), [](int64_t m) { return m == kConstantMemory; }) &&
+                          facts.tasks <= blocks && facts.ahead_us <= room_us;
+    phases[p].ahead = at_start ? Ahead::kAtStart : Ahead::kWithTask;
+    if (at_start) room_us -= facts.ahead_us;
   }
 }
 
@@ -100,22 +112,25 @@ void complete(Draft& draft, const CudaTarget& target) {
   if (draft.obstacle.empty()) draft.obstacle = set_threads(draft);
   if (!draft.obstacle.empty()) return;
   draft.shared_bytes = static_cast<uint32_t>(round_up(int64_t{shared}, int64_t{kQueueSharedBytes})) + kQueueSharedBytes;
-  draft.resident = resident_blocks(target, static_cast<uint32_t>(draft.threads), draft.shared_bytes, kRegisters);
+  draft.resident =
+      resident_blocks(target, static_cast<uint32_t>(draft.threads), draft.shared_bytes, kSequenceRegisters);
   if (draft.resident == 0) draft.obstacle = fmt::format("{} bytes of shared memory", draft.shared_bytes);
   order(draft.phases);
-  look_ahead(draft.phases);
+  look_ahead(draft.phases, int64_t{target.sms} * draft.resident, target);
 }
 
 // Cuts a run of kernels, each of which can be a phase, such that the predicted time is least.
-class Cutter {
+class SequenceCutter {
  public:
-  Cutter(const std::vector<PlannedKernel>& planned, size_t first, size_t end, const CudaTarget& target)
+  SequenceCutter(const std::vector<PlannedKernel>& planned, size_t first, size_t end, const CudaTarget& target)
       : planned_(planned), first_(first), target_(target) {
     for (size_t i = first; i < end; ++i) {
       Kernel& kernel = kernels_.emplace_back();
-      kernel.phases = phases_of(planned[i], target);
-      kernel.operands = planned[i].memory.size();
-      kernel.us = kernel.phases.front().facts.us;  // parts of a bundle take as long as the bundle
+      kernel.phase = other_form(*planned[i].kernel, target);
+      PlannedKernel as_phase = planned[i];
+      if (kernel.phase) as_phase.kernel = &*kernel.phase;
+      kernel.phases = phases_of(as_phase, target);
+      kernel.us = us_alone(*planned[i].kernel, target);
     }
   }
 
@@ -130,7 +145,7 @@ class Cutter {
         const Draft draft = draft_of(end - count, count);
         if (why[end].empty()) why[end] = reason_of(draft, count);
         if (!draft.obstacle.empty()) break;  // longer ones have it, too
-        if (!pays(draft.times)) continue;
+        if (!pays(draft.times, target_)) continue;
         const double with = saved[end - count] + draft.times.apart - draft.times.together;
         if (with > saved[end]) saved[end] = with, length[end] = count;
       }
@@ -138,7 +153,7 @@ class Cutter {
     for (size_t end = all; end > 0; end -= length[end]) {
       const size_t count = length[end], first = end - count;
       if (count > 1) {
-        plan.joined.push_back({first_ + first, count, joined(first, count)});
+        plan.joined.push_back(joined(first, count));
       } else {
         plan.notes[first_ + first] = why[end].empty() ? "it follows no kernel that is a phase" : why[end];
       }
@@ -156,7 +171,7 @@ class Cutter {
     Draft draft;
     double apart = static_cast<double>(count - 1) * target_.model.chip.graph_boundary_us;
     for (size_t i = first; i < first + count; ++i) {
-      for (const PhaseDraft& phase : kernels_[i].phases) draft.phases.push_back({&phase, {}, false});
+      for (const PhaseDraft& phase : kernels_[i].phases) draft.phases.push_back({&phase, {}});
       apart += kernels_[i].us;
     }
     complete(draft, target_);
@@ -165,9 +180,10 @@ class Cutter {
     return draft;
   }
 
-  ScheduledKernel joined(size_t first, size_t count) const {
+  SequencePlan::Joined joined(size_t first, size_t count) const {
     const Draft draft = draft_of(first, count);
-    ScheduledKernel result;
+    SequencePlan::Joined joined{first_ + first, count, {}, {}};
+    ScheduledKernel& result = joined.kernel;
     auto sequence = std::make_shared<SequenceDesc>();
     sequence->threads = draft.threads, sequence->resident = draft.resident, sequence->shared_bytes = draft.shared_bytes;
     for (size_t i = first; i < first + count; ++i) add_kernel(*sequence, result, i);
@@ -176,7 +192,7 @@ class Cutter {
       Phase& phase = sequence->phases[p];
       phase.counters = counters;
       counters += draft.phases[p].draft->facts.counter_bytes;
-      phase.after = draft.phases[p].after, phase.loads_ahead = draft.phases[p].loads_ahead;
+      phase.after = draft.phases[p].after, phase.ahead = draft.phases[p].ahead;
       result.config.tasks += draft.phases[p].draft->facts.tasks;
       result.stitch.barriers += phase.after.empty() ? 0 : 1;
     }
@@ -187,9 +203,34 @@ class Cutter {
                     draft.phases.size(), result.config.tasks, draft.threads, draft.times.apart, draft.times.together);
     const std::string& last = planned_[first_ + first + count - 1].kernel->label;
     result.label = fmt::format("{} kernels in sequence: {} to {}", count, planned_[first_ + first].kernel->label, last);
+    add_weights(joined, *sequence, idle_bytes(draft.phases, draft.times.together, target_));
     result.config.reason = result.stitch.mapping;
     result.desc.body = std::shared_ptr<const SequenceDesc>(std::move(sequence));
-    return result;
+    return joined;
+  }
+
+  // Lets the sequence request weights of the products after it.
+  void add_weights(SequencePlan::Joined& joined, SequenceDesc& sequence, double idle) const {
+    constexpr int64_t kLeast = 1 << 16;  // less is no gain
+    constexpr size_t kMostOthers = 4;
+    auto left = static_cast<int64_t>(std::min(idle, most_ahead(target_)));
+    int64_t all = 0;
+    for (size_t i = joined.first + joined.count; i < planned_.size() && left >= kLeast; ++i) {
+      const ScheduledKernel& other = *planned_[i].kernel;
+      for (const size_t operand : weights_of(other)) {
+        const int64_t bytes = std::min(left, operand_bytes(other.desc.operands[operand]));
+        if (bytes < kLeast || sequence.weights.size() == kMostOthers) continue;
+        sequence.weights.push_back({joined.kernel.desc.operands.size(), bytes});
+        joined.kernel.desc.operands.push_back(other.desc.operands[operand]);
+        joined.kernel.bindings.push_back(other.bindings[operand]);
+        joined.others.push_back({i, operand});
+        left -= bytes, all += bytes;
+      }
+    }
+    if (all > 0) {
+      joined.kernel.stitch.mapping +=
+          fmt::format(", requests {:.3g} MB of the weights after it", 1e-6 * static_cast<double>(all));
+    }
   }
 
   // Appends the phases, the operands and the bindings of a kernel.
@@ -253,7 +294,7 @@ SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const Cud
   for (size_t first = 0; first < kernels.size();) {
     size_t end = first;
     while (end < kernels.size() && plan.notes[end].empty()) ++end;
-    if (end > first) Cutter(kernels, first, end, target).run(plan);
+    if (end > first) SequenceCutter(kernels, first, end, target).run(plan);
     first = end + 1;
   }
   std::sort(plan.joined.begin(), plan.joined.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

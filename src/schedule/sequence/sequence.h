@@ -14,6 +14,18 @@ inline constexpr uint32_t kQueueSharedBytes = 16;
 // Consecutive kernels of a plan in one launch (tile/op/cuda/sequence.h). Each kernel is a phase. The blocks of all
 // phases are tasks, which the blocks of the launch take in the order of the phases.
 struct SequenceDesc {
+  // When the L2 is asked for the data of a task. Requests never return old data, so only what decides which data these
+  // are must be known.
+  enum class Ahead : uint8_t {
+    kNone,
+    kWithTask,  // when a block has taken the task, before it waits for other phases
+    kAtStart,   // when the launch begins, before the previous launch has ended
+  };
+  // Weights of later launches that blocks request at the start, since phases leave memory idle.
+  struct Weights {
+    size_t operand = 0;  // of the sequence
+    int64_t bytes = 0;   // from its beginning
+  };
   struct Phase {
     KernelDesc desc;  // a stitch kernel, an attention of few rows or a product by `skinny`
     Config config;
@@ -22,9 +34,10 @@ struct SequenceDesc {
     std::optional<size_t> workspace;  // the operand that is its workspace
     int64_t counters = 0;             // the byte offset of its counters in those of the sequence
     std::vector<size_t> after;        // the phases for which its tasks wait, without those that these wait for
-    bool loads_ahead = false;         // a task requests its data before it waits, since no phase writes that data
+    Ahead ahead = Ahead::kNone;       // when its tasks request data that comes from memory
   };
   std::vector<Phase> phases;
+  std::vector<Weights> weights;
   int threads = 0;            // of a block
   int resident = 1;           // blocks of an SM, for which registers are limited
   uint32_t shared_bytes = 0;  // of a block; the last kQueueSharedBytes are those of the queue
@@ -50,6 +63,11 @@ struct SequencePlan {
   struct Joined {
     size_t first = 0, count = 0;  // the kernels
     ScheduledKernel kernel;       // bindings of workspaces are those of kWorkspace 0
+    // The operands of other kernels that follow those of the joined kernels: Weights::operand.
+    struct Other {
+      size_t kernel, operand;
+    };
+    std::vector<Other> others;
   };
   std::vector<Joined> joined;
   std::vector<std::string> notes;  // for each kernel: why it is a launch of its own; "" if it is in a sequence

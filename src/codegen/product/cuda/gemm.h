@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "codegen/codegen.h"
+#include "codegen/cuda_phase.h"
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/operand.h"
-#include "codegen/sequence/phase.h"
 #include "codegen/text/kernel_name.h"
 #include "schedule/product/cuda/family.h"
 
@@ -34,7 +34,7 @@ struct CudaGemmUnit {
 CudaGemmUnit gemm_unit(const schedule::CudaInstance& instance, const OperandTexts& of,
                        const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands);
 
-// The kernel that multiplies, without its launch, as a phase of a sequence (codegen/sequence/phase.h). The template has
+// The kernel that multiplies, without its launch, as a phase of a sequence (codegen/cuda_phase.h). The template has
 // the functions `kernel`_block and, for `ahead`, `kernel`_ahead.
 CudaPhase gemm_phase(const schedule::CudaInstance& instance, const OperandTexts& of, const schedule::Epilogue& epilogue,
                      const std::vector<schedule::Operand>& operands, bool ahead);
