@@ -166,10 +166,16 @@ class SequenceWriter {
     const std::string block = first == 0 ? "task" : fmt::format("task - {}", first);
     out.comment(phase.label);
     if (phase.ahead == Ahead::kWithTask) out.line("{}::ahead({}{});", space, arguments, block);
-    for (const size_t q : phase.after) out.line("queue.wait({}, {});", q, tasks_of(q));
+    for (size_t i = 0; i < phase.after.size(); ++i) {
+      const size_t q = phase.after[i], warps = static_cast<size_t>(sequence_.threads) / 32;
+      out.line("queue.wait({}, {}, {});", q, tasks_of(q), i % warps * 32);
+    }
     if (!phase.after.empty()) out.raw("queue.settle();");
     out.line("{}::run({}raw_shared, {});", space, arguments, block);
-    out.line("queue.finish({});", p);
+    const bool is_awaited = std::any_of(sequence_.phases.begin(), sequence_.phases.end(), [&](const auto& other) {
+      return std::find(other.after.begin(), other.after.end(), p) != other.after.end();
+    });
+    out.raw(is_awaited ? fmt::format("queue.finish({});", p) : "queue.settle();");
   }
 
   const SequenceDesc& sequence_;

@@ -51,12 +51,14 @@ class sequence_queue {
     __syncthreads();
     return *told_;
   }
-  // Waits until all `tasks` of `phase` have finished. All threads must call it, and settle() after the last wait.
-  TILE_INLINE void wait(uint32_t phase, uint32_t tasks) const {
-    if (threadIdx.x != 0) return;
+  // Waits until all `tasks` of `phase` have finished. All threads must call it, and settle() after the last wait. Thread
+  // `thread` loads the counter; loads by different threads overlap.
+  TILE_INLINE void wait(uint32_t phase, uint32_t tasks, uint32_t thread) const {
+    if (threadIdx.x != thread) return;
     while (sm80::load_now<true>(finished(phase)) < tasks) {
     }
   }
+  // Also ends a task for which no phase waits: the next task may use the shared memory.
   TILE_INLINE void settle() const { __syncthreads(); }
   // Tells the other blocks that this block has finished a task of `phase`.
   TILE_INLINE void finish(uint32_t phase) const {
