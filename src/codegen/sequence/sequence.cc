@@ -23,7 +23,6 @@ namespace heddle::codegen {
 namespace {
 
 using schedule::SequenceDesc;
-using Ahead = SequenceDesc::Ahead;
 
 std::string replaced(std::string text, std::string_view from, const std::string& to) {
   for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
@@ -145,7 +144,7 @@ class SequenceWriter {
   // What the launch requests at its start.
   void write_start(Writer& out, const KernelHead& head) const {
     for (size_t p = 0; p < phases_.size(); ++p) {
-      if (sequence_.phases[p].ahead != Ahead::kAtStart) continue;
+      if (sequence_.phases[p].ahead != SequenceDesc::Ahead::kAtStart) continue;
       out.line("if (blockIdx.x < {}) {}::ahead({}blockIdx.x);", tasks_of(p), space_of(head, p), arguments_of(p));
     }
     if (!sequence_.weights.empty()) out.raw("weights.request();");
@@ -165,7 +164,7 @@ class SequenceWriter {
     const std::string space = space_of(head, p), arguments = arguments_of(p);
     const std::string block = first == 0 ? "task" : fmt::format("task - {}", first);
     out.comment(phase.label);
-    if (phase.ahead == Ahead::kWithTask) out.line("{}::ahead({}{});", space, arguments, block);
+    if (phase.ahead == SequenceDesc::Ahead::kWithTask) out.line("{}::ahead({}{});", space, arguments, block);
     for (size_t i = 0; i < phase.after.size(); ++i) {
       const size_t q = phase.after[i], warps = static_cast<size_t>(sequence_.threads) / 32;
       out.line("queue.wait({}, {}, {});", q, tasks_of(q), i % warps * 32);

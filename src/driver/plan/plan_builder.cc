@@ -60,7 +60,7 @@ class PlanBuilder {
     add_memory_to_floors();
     add_outputs();
     keep_old_values(result_, buffers_, context_.report);
-    finish_kernels();
+    finish_kernels(graph_, std::move(pending_), depth_, context_, buffers_, result_);
     buffers_.place();
     if (depth_ == 0) context_.report.arena_bytes = plan_.arena_bytes;
     return std::move(result_);
@@ -237,9 +237,7 @@ class PlanBuilder {
       codegen::KernelSource& source = sources[k];
       HEDDLE_CHECK(kernel.bindings.size() == kernel.desc.operands.size(), "{}: operands without binding", kernel.label);
       std::vector<uint32_t> operands;
-      for (size_t i = 0; i < kernel.bindings.size(); ++i) {
-        operands.push_back(operand(kernel, i, workspaces));
-      }
+      for (size_t i = 0; i < kernel.bindings.size(); ++i) operands.push_back(operand(kernel, i, workspaces));
       check_in_place(kernel, operands);
       report.kernels.push_back(report_of(graph_, kernel, source));
       const auto index = static_cast<int64_t>(report.kernels.size()) - 1;
@@ -252,12 +250,6 @@ class PlanBuilder {
       pending_.push_back({kernel, std::move(source)});
       note_constants(kernel, report.kernels.size() - 1);
     }
-  }
-
-  void finish_kernels() {
-    const bool joins = depth_ == 0 && context_.fusion == passes::FusionPolicy::kStitch && context_.rules.sequences;
-    if (joins) return join_sequences(graph_, std::move(pending_), context_, buffers_, result_);
-    for (PendingKernel& kernel : pending_) context_.kernels.add(std::move(kernel.source));
   }
 
   // --- floors ----------------------------------------------------------------------------------------------------

@@ -147,7 +147,8 @@ class SequenceJoiner {
         }
         ++kernel;
       }
-      if (removed_.contains(step)) continue;
+      if (is_removed(step)) continue;
+      note_groups(step, kept);
       built_.step_report[kept] = {group, number < 0 ? -1 : static_cast<int64_t>(of_group[group].size()) - 1};
       built_.step_group[kept] = built_.step_group[step];
       if (kept != step) plan_.steps[kept] = std::move(plan_.steps[step]);
@@ -157,6 +158,20 @@ class SequenceJoiner {
     built_.step_report.resize(kept), built_.step_group.resize(kept);
     for (size_t group = 0; group < of_group.size(); ++group) {
       context_.report.groups[group].kernels = std::move(of_group[group]);
+    }
+  }
+
+  bool is_removed(size_t step) const { return removed_.contains(step); }
+
+  // Notes which groups end with a sequence, which moves from `step` to `kept`.
+  void note_groups(size_t step, size_t kept) {
+    if (!reports_.contains(step)) return;
+    std::vector<int64_t>& groups = built_.joined_groups[kept];
+    size_t first = step;
+    while (first > 0 && is_removed(first - 1)) --first;
+    for (size_t member = first; member <= step; ++member) {
+      const int64_t group = built_.step_group[member];
+      if (groups.empty() || groups.back() != group) groups.push_back(group);
     }
   }
 
@@ -177,9 +192,11 @@ class SequenceJoiner {
 
 }  // namespace
 
-void join_sequences(const ir::Graph& graph, std::vector<PendingKernel> kernels, BuildContext& context,
+void finish_kernels(const ir::Graph& graph, std::vector<PendingKernel> kernels, int depth, BuildContext& context,
                     PlanBuffers& buffers, BuiltPlan& built) {
-  SequenceJoiner(graph, kernels, context, buffers, built).run();
+  const bool joins = depth == 0 && context.fusion == passes::FusionPolicy::kStitch && context.rules.sequences;
+  if (joins) return SequenceJoiner(graph, kernels, context, buffers, built).run();
+  for (PendingKernel& kernel : kernels) context.kernels.add(std::move(kernel.source));
 }
 
 }  // namespace heddle::driver

@@ -15,10 +15,10 @@ struct PendingKernel {
   codegen::KernelSource source;
 };
 
-// Joins consecutive kernels of a plan in one launch if this is predicted to be faster (schedule/sequence/sequence.h),
-// and adds the texts of all kernels to context.kernels. `kernels` are those of the steps that have a kernel report, in
-// order. Must run before buffers get their offsets.
-void join_sequences(const ir::Graph& graph, std::vector<PendingKernel> kernels, BuildContext& context,
+// Adds the texts of a plan's kernels to context.kernels. In a plan of depth 0, first joins consecutive kernels in one
+// launch if this is predicted to be faster (schedule/sequence/sequence.h). `kernels` are those of the steps that have a
+// kernel report, in order. Must run before buffers get their offsets.
+void finish_kernels(const ir::Graph& graph, std::vector<PendingKernel> kernels, int depth, BuildContext& context,
                     PlanBuffers& buffers, BuiltPlan& built);
 
 }  // namespace heddle::driver

@@ -2,12 +2,15 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
+
 namespace heddle::schedule {
 
 using Ahead = SequenceDesc::Ahead;
 
-double us_together(const std::vector<OrderedPhase>& phases, int64_t blocks, const CudaTarget& target) {
+double us_together(const std::vector<OrderedPhase>& phases, int resident, const CudaTarget& target) {
   const auto& chip = target.model.chip;
+  const int64_t blocks = int64_t{target.sms} * resident;
   const double take = chip.arrival_us;  // a block takes a task from a counter, as it counts an arrival
   std::vector<double> end(phases.size());
   double last = 0, busy = 0;  // busy: the time of all blocks, divided by their number
@@ -18,7 +21,9 @@ double us_together(const std::vector<OrderedPhase>& phases, int64_t blocks, cons
     const double requested = phases[p].ahead == Ahead::kAtStart    ? take + begin
                              : phases[p].ahead == Ahead::kWithTask ? std::min(begin, chip.grid_wait_us)
                                                                    : 0;
-    const double takes = std::max(facts.us - std::min(facts.ahead_us, requested), 0.0) +
+    // Fewer blocks of an SM have fewer loads in flight.
+    const int64_t turns = ceil_div(int64_t{facts.at_once}, int64_t{resident});
+    const double takes = (facts.us - std::min({facts.us, facts.ahead_us, requested})) * static_cast<double>(turns) +
                          take * static_cast<double>((facts.tasks - 1) / blocks);
     end[p] = begin + takes;
     last = std::max(last, end[p]);

@@ -19,8 +19,8 @@ struct OrderedPhase {
   SequenceDesc::Ahead ahead = SequenceDesc::Ahead::kNone;
 };
 
-// Predicts the time of a sequence that runs on `blocks` blocks at once.
-double us_together(const std::vector<OrderedPhase>& phases, int64_t blocks, const CudaTarget& target);
+// Predicts the time of a sequence of which an SM has `resident` blocks.
+double us_together(const std::vector<OrderedPhase>& phases, int resident, const CudaTarget& target);
 // The bytes that memory could deliver while a sequence that takes `us` leaves it idle.
 double idle_bytes(const std::vector<OrderedPhase>& phases, double us, const CudaTarget& target);
 // True if the difference is larger than the error of the predictions.

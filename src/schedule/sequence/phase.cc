@@ -4,11 +4,13 @@
 
 #include <algorithm>
 
+#include "base/divide.h"
 #include "schedule/attention/attention.h"
 #include "schedule/product/contraction.h"
 #include "schedule/product/cuda/family.h"
 #include "schedule/region/cuda/launch/bundle.h"
 #include "schedule/region/cuda/launch/launch.h"
+#include "target/cuda_occupancy.h"
 
 namespace heddle::schedule {
 namespace {
@@ -104,6 +106,9 @@ PhaseDraft draft_of(const PlannedKernel& planned, KernelDesc desc, size_t first,
   const KernelPlan plan = plan_phase(phase, target);
   const CudaLaunch& launch = plan.launches.front();
   facts.tasks = int64_t{launch.grid[0]};
+  facts.at_once =
+      static_cast<int>(std::min<int64_t>(resident_blocks(target, launch.block, launch.shared_bytes, kSequenceRegisters),
+                                         ceil_div(facts.tasks, target.sms)));
   facts.threads = static_cast<int>(launch.block);
   facts.shared_bytes = launch.shared_bytes;
   facts.counter_bytes = plan.counter_bytes;
@@ -130,9 +135,8 @@ bool loads_ahead(const Product& p, const SkinnyConfig& c) {
 }
 
 double us_alone(const ScheduledKernel& kernel, const CudaTarget& target) {
-  constexpr double kLeastUs = 0.1;
   const double boundary = target.model.chip.graph_boundary_us, region = kernel.stitch.predicted_seconds * 1e6;
-  return region > 0 ? std::max(region - boundary, kLeastUs) : kernel.config.predicted_us;
+  return region > 0 ? std::max(region - boundary, 0.0) : kernel.config.predicted_us;
 }
 
 std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const CudaTarget& target) {

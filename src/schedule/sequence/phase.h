@@ -15,6 +15,7 @@ struct PhaseFacts {
   double ahead_us = 0;                 // the time to load these data; 0: a task requests none
   double us = 0;                       // predicted, without the boundary before the kernel
   int64_t tasks = 0;
+  int at_once = 0;  // of its tasks on one SM, as a launch of its own
   int threads = 0;
   bool needs_all_threads = false;  // its threads synchronise as a block, so the block must not have more
   uint32_t shared_bytes = 0;

@@ -19,7 +19,6 @@ using Phase = SequenceDesc::Phase;
 
 constexpr size_t kMostPhases = 32;
 constexpr size_t kMostArgumentBytes = 4096;
-constexpr int kSequenceRegisters = 128;  // of a thread
 
 // The bytes that a launch may request at its start.
 double most_ahead(const CudaTarget& target) {
@@ -155,7 +154,7 @@ class SequenceCutter {
       if (count > 1) {
         plan.joined.push_back(joined(first, count));
       } else {
-        plan.notes[first_ + first] = why[end].empty() ? "it follows no kernel that is a phase" : why[end];
+        plan.notes[first_ + first] = why[end];
       }
     }
   }
@@ -176,7 +175,7 @@ class SequenceCutter {
     }
     complete(draft, target_);
     if (!draft.obstacle.empty()) return draft;
-    draft.times = {apart, us_together(draft.phases, int64_t{target_.sms} * draft.resident, target_)};
+    draft.times = {apart, us_together(draft.phases, draft.resident, target_)};
     return draft;
   }
 
@@ -284,17 +283,19 @@ KernelLaunches plan_launches(const SequenceDesc& sequence, const CudaTarget& tar
 }
 
 SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const CudaTarget& target) {
+  const bool is_measured = target.model.chip.grid_wait_us > 0;
+  std::vector<std::string> obstacles;
+  for (const PlannedKernel& planned : kernels) {
+    obstacles.push_back(is_measured ? phase_obstacle(*planned.kernel, target)
+                                    : "how long blocks wait for each other is not known of this device");
+  }
   SequencePlan plan;
   plan.notes.resize(kernels.size());
-  for (size_t i = 0; i < kernels.size(); ++i) plan.notes[i] = phase_obstacle(*kernels[i].kernel, target);
-  if (target.model.chip.grid_wait_us <= 0) {
-    for (std::string& note : plan.notes) note = "the time that blocks wait for each other is not known of this device";
-    return plan;
-  }
   for (size_t first = 0; first < kernels.size();) {
     size_t end = first;
-    while (end < kernels.size() && plan.notes[end].empty()) ++end;
+    while (end < kernels.size() && obstacles[end].empty()) ++end;
     if (end > first) SequenceCutter(kernels, first, end, target).run(plan);
+    if (end > first && end < kernels.size()) plan.notes[end] = obstacles[end];
     first = end + 1;
   }
   std::sort(plan.joined.begin(), plan.joined.end(), [](const auto& a, const auto& b) { return a.first < b.first; });

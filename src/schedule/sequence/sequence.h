@@ -10,6 +10,7 @@
 namespace heddle::schedule {
 
 inline constexpr uint32_t kQueueSharedBytes = 16;
+inline constexpr int kSequenceRegisters = 128;  // of a thread, at most, where the number of blocks of an SM is chosen
 
 // Consecutive kernels of a plan in one launch (tile/op/cuda/sequence.h). Each kernel is a phase. The blocks of all
 // phases are tasks, which the blocks of the launch take in the order of the phases.
@@ -70,7 +71,9 @@ struct SequencePlan {
     std::vector<Other> others;
   };
   std::vector<Joined> joined;
-  std::vector<std::string> notes;  // for each kernel: why it is a launch of its own; "" if it is in a sequence
+  // For each kernel: why it does not follow the kernel before it in a sequence. "" if it does, and if the kernel before
+  // it can be in no sequence.
+  std::vector<std::string> notes;
 };
 
 // Joins those runs of consecutive kernels for which the model predicts less time.
