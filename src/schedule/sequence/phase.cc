@@ -6,8 +6,10 @@
 
 #include "base/divide.h"
 #include "schedule/attention/attention.h"
+#include "schedule/attention/cuda/mma_choice.h"
 #include "schedule/product/contraction.h"
 #include "schedule/product/cuda/family.h"
+#include "schedule/product/cuda/side_by_side.h"
 #include "schedule/region/cuda/launch/bundle.h"
 #include "schedule/region/cuda/launch/launch.h"
 #include "target/cuda_occupancy.h"
@@ -38,9 +40,10 @@ const Product* product_of(const ScheduledKernel& kernel) {
 }
 
 std::string product_obstacle(const ScheduledKernel& kernel, const CudaTarget& target) {
+  if (product_of(kernel) == nullptr) return "windows are no phase";
+  if (kernel.desc.get<ContractionDesc>()->copies > 1) return "it is several products side by side";
   const auto* skinny = kernel.config.get<SkinnyConfig>();
   if (skinny != nullptr) return skinny->splits > 1 ? "a second launch adds its parts of k" : "";
-  if (product_of(kernel) == nullptr) return "windows are no phase";
   return other_form(kernel, target) ? "" : fmt::format("a product by {} is no phase", family_of(kernel.config));
 }
 
@@ -57,6 +60,27 @@ bool synchronises_blocks(const CudaStitchDesc& body) {
 // The bytes of keys and values, which tasks request ahead.
 double key_bytes(const AttentionDesc& a) {
   return static_cast<double>(a.batch * a.n * (a.depth + a.width)) * static_cast<double>(size_of(a.type));
+}
+
+// An attention with the smallest rings that are predicted to be as fast, and still hold enough loads in flight. The
+// next launch then finds room beside it, and loads its weights. nullopt: the kernel itself.
+std::optional<ScheduledKernel> with_less_memory(const ScheduledKernel& kernel, const AttentionDesc& attention,
+                                                const CudaTarget& target) {
+  constexpr int kEnough = 48 << 10;  // bytes of an SM
+  const auto& own = kernel.config.as<CudaAttentionConfig>();
+  if (own.key_warps == 0 || kernel.config.predicted_us <= 0) return std::nullopt;
+  int least = mma_shared_bytes(attention, own);
+  std::optional<ScheduledKernel> best;
+  for (const Config& candidate : few_rows_candidates(attention, target, SIZE_MAX)) {
+    const auto& c = candidate.as<CudaAttentionConfig>();
+    const int bytes = mma_shared_bytes(attention, c);
+    const bool is_like = c.key_warps == own.key_warps && c.splits == own.splits && c.combines == own.combines;
+    if (!is_like || candidate.predicted_us > kernel.config.predicted_us || bytes < kEnough || bytes >= least) continue;
+    best = kernel;
+    best->config = candidate;
+    least = bytes;
+  }
+  return best;
 }
 
 // The memory of operands [first, first + count) of a kernel.
@@ -140,6 +164,7 @@ double us_alone(const ScheduledKernel& kernel, const CudaTarget& target) {
 }
 
 std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const CudaTarget& target) {
+  if (const auto attention = kernel.desc.get<AttentionDesc>()) return with_less_memory(kernel, *attention, target);
   const Product* product = product_of(kernel);
   if (product == nullptr || kernel.config.get<SkinnyConfig>() != nullptr) return std::nullopt;
   const ContractionDesc& contraction = *kernel.desc.get<ContractionDesc>();
@@ -164,10 +189,13 @@ std::vector<size_t> weights_of(const ScheduledKernel& kernel) {
   const Product* product = product_of(kernel);
   std::vector<size_t> found;
   if (product == nullptr) return found;
+  const ContractionDesc& contraction = *kernel.desc.get<ContractionDesc>();
+  const size_t each = operands_of_one(contraction, kernel.desc.operands).size();
   for (const OperandView* view : {&product->a, &product->b}) {
     const Operand& operand = kernel.desc.operands[view->operand];
-    if (view->form == OperandView::Form::kMatrix && operand.constant && operand.packing.kind.empty()) {
-      found.push_back(view->operand);
+    if (view->form != OperandView::Form::kMatrix || !operand.constant || !operand.packing.kind.empty()) continue;
+    for (int copy = 0; copy < contraction.copies; ++copy) {
+      found.push_back(view->operand + static_cast<size_t>(copy) * each);
     }
   }
   return found;

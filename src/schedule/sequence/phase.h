@@ -28,8 +28,8 @@ struct PhaseDraft {
   PhaseFacts facts;
 };
 
-// A product by a family that has no form as a phase, as a product by `skinny`; nullopt for other kernels, and if
-// `skinny` cannot run it.
+// The form in which a kernel is a phase, if it is another one. Products by a family without phases become products by
+// `skinny`, if that can run them; attentions take less shared memory if they are predicted to be as fast.
 std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const CudaTarget& target);
 // The predicted time of a kernel on its own, in us, without the boundary before it.
 double us_alone(const ScheduledKernel& kernel, const CudaTarget& target);

@@ -74,6 +74,35 @@ struct Signature {
   }
 };
 
+// Products side by side have tensor maps and an epilogue each. A kernel's tensor maps come before its other parameters.
+Signature side_by_side(const CudaInstance& i, const std::string& symbol, int copies) {
+  Signature s;
+  const auto parameter = [&](const std::string& type, const std::string& name) {
+    s.parameters.emplace_back(type, name);
+  };
+  const auto own = [&](std::string_view name) {
+    std::vector<std::string> names;
+    for (int copy = 0; copy < copies; ++copy) names.push_back(fmt::format("{}{}", name, copy));
+    return fmt::format("tile::sm90::of_block_z({})", fmt::join(names, ", "));
+  };
+  for (int copy = 0; copy < copies; ++copy) {
+    for (const CudaInstance::Argument& a : i.arguments) {
+      if (a.kind == Parameter::kMap) parameter("tile::sm90::TensorMap", fmt::format("{}{}", a.name, copy));
+    }
+  }
+  for (const CudaInstance::Argument& a : i.arguments) {
+    if (a.kind == Parameter::kBlock) parameter(fmt::format("tile::{}", a.type), std::string(a.name));
+    s.call.push_back(a.kind == Parameter::kMap     ? own(a.name)
+                     : a.kind == Parameter::kNoMap ? "tile::sm90::TensorMap{}"
+                                                   : std::string(a.name));
+  }
+  for (int copy = 0; copy < copies; ++copy) {
+    parameter(symbol + "_parts::Epilogue", fmt::format("epilogue{}", copy));
+  }
+  s.call.push_back(own("epilogue"));
+  return s;
+}
+
 Signature signature_of(const CudaInstance& i, const std::string& symbol) {
   Signature s;
   std::vector<std::string> behind;  // the epilogue
@@ -108,9 +137,9 @@ Signature signature_of(const CudaInstance& i, const std::string& symbol) {
   return s;
 }
 
-std::string kernel_text(const CudaInstance& i, const KernelHead& head) {
+std::string kernel_text(const CudaInstance& i, const KernelHead& head, int copies) {
   const std::string& symbol = head.symbol;
-  const Signature s = signature_of(i, symbol);
+  const Signature s = copies > 1 ? side_by_side(i, symbol, copies) : signature_of(i, symbol);
   return fmt::format(
       "extern \"C\" __global__ void {}__launch_bounds__({})\n"
       "    {}({}) {{\n"
@@ -191,10 +220,13 @@ std::string parts_text(const CudaInstance& i, const OperandTexts& of, const Cuda
 }
 
 // The kernel that multiplies.
-CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue) {
+CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue,
+                                    int copies) {
   CudaGemmUnit::Kernel kernel{"", {}, {}, is_wgmma(i) || i.waits};
   const std::string parts = parts_text(i, of, epilogue, kernel.includes);
-  kernel.text = [i, parts](const KernelHead& head) { return in_namespace(head.symbol, parts) + kernel_text(i, head); };
+  kernel.text = [i, parts, copies](const KernelHead& head) {
+    return in_namespace(head.symbol, parts) + kernel_text(i, head, copies);
+  };
   return kernel;
 }
 
@@ -264,11 +296,11 @@ void add_operands(std::vector<CudaLaunch>& launches, const CudaInstance& i, cons
 }
 
 CudaGemmUnit gemm_unit(const CudaInstance& i, const OperandTexts& of, const schedule::Epilogue& epilogue,
-                       const std::vector<schedule::Operand>& operands) {
+                       const std::vector<schedule::Operand>& operands, int copies) {
   CudaGemmUnit unit;
   unit.epilogue = cuda_epilogue(epilogue, operands, i.returned ? std::optional<size_t>(0) : std::nullopt);
   HEDDLE_CHECK(!i.residual || unit.epilogue.residual == i.residual, "the matrix beside D is another");
-  if (i.multiplies) unit.kernels.push_back(product_kernel(i, of, unit.epilogue));
+  if (i.multiplies) unit.kernels.push_back(product_kernel(i, of, unit.epilogue, copies));
   if (i.partial) unit.kernels.push_back(reduce_kernel(cuda_storage(i.sum), unit.epilogue));
   for (const CudaInstance::Helper& helper : i.helpers) unit.kernels.push_back(helper_kernel(helper));
   return unit;
