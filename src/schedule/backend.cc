@@ -71,6 +71,8 @@ class CpuBackend : public Backend {
     return std::max(least_seconds(bytes, target), operations / (lanes * target.cpu.peak_gflops() * 1e9));
   }
 
+  SequencePlan plan_sequences(const std::vector<PlannedKernel>&, const Target&) const override { return {}; }
+
   void plan_launches(KernelPlan&, const Target&) const override {}
 };
 
@@ -114,6 +116,10 @@ class CudaBackend : public Backend {
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                        const Target& target) const override {
     return std::max(least_seconds(bytes, target), operations / cuda_peak(desc, target.cuda));
+  }
+
+  SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const Target& target) const override {
+    return schedule::plan_sequences(kernels, target.cuda);
   }
 
   void plan_launches(KernelPlan& plan, const Target& target) const override { plan_cuda_launches(plan, target.cuda); }

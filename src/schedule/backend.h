@@ -12,6 +12,7 @@
 #include "schedule/product/contraction_builder.h"
 #include "schedule/region/region.h"
 #include "schedule/region/standalone.h"
+#include "schedule/sequence/sequence.h"
 
 namespace heddle::schedule {
 
@@ -59,6 +60,9 @@ class Backend {
   // A lower bound for the time of a contraction that reads and writes `bytes` bytes and needs `operations` operations.
   virtual double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                                const Target& target) const = 0;
+
+  // Joins consecutive kernels of a plan in one launch. No kernels of a CPU are joined.
+  virtual SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const Target& target) const = 0;
 
   // True if a contraction group should read its packed weights itself, as `packed` does. If false, it reads them as
   // floats, and the group is `widened`. Sets `*reason`.

@@ -11,6 +11,7 @@
 #include "schedule/product/cuda/side_by_side.h"
 #include "schedule/recurrence/recurrent.h"
 #include "schedule/region/cuda/launch/launch.h"
+#include "schedule/sequence/sequence.h"
 #include "target/cuda_occupancy.h"
 
 namespace heddle::schedule {
@@ -27,6 +28,7 @@ KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const C
                     [&](const CudaBackToBackDesc& both) {
                       return plan_launches(both, desc.operands, config.as<CudaBackToBackConfig>());
                     },
+                    [&](const SequenceDesc& sequence) { return plan_launches(sequence, target, operands); },
                     [&](const StandaloneDesc& standalone) { return plan_launches(standalone, config, operands); },
                     [&](const ContractionDesc& contraction) {
                       if (const auto* window = contraction.get<WindowDesc>()) {

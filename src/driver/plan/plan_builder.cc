@@ -15,6 +15,7 @@
 #include "driver/plan/joined_groups.h"
 #include "driver/plan/plan_buffers.h"
 #include "driver/plan/reference.h"
+#include "driver/plan/sequences.h"
 #include "driver/target/backend.h"
 #include "ir/analysis/placement.h"
 #include "passes/simplify/update_in_place.h"
@@ -60,6 +61,7 @@ class PlanBuilder {
     add_memory_to_floors();
     add_outputs();
     keep_old_values(result_, buffers_, context_.report);
+    finish_kernels(graph_, std::move(pending_), depth_, context_, buffers_, result_);
     buffers_.place();
     if (depth_ == 0) context_.report.arena_bytes = plan_.arena_bytes;
     return std::move(result_);
@@ -237,9 +239,7 @@ class PlanBuilder {
       codegen::KernelSource& source = sources[k];
       HEDDLE_CHECK(kernel.bindings.size() == kernel.desc.operands.size(), "{}: operands without binding", kernel.label);
       std::vector<uint32_t> operands;
-      for (size_t i = 0; i < kernel.bindings.size(); ++i) {
-        operands.push_back(operand(kernel, i, workspaces));
-      }
+      for (size_t i = 0; i < kernel.bindings.size(); ++i) operands.push_back(operand(kernel, i, workspaces));
       check_in_place(kernel, operands);
       report.kernels.push_back(report_of(graph_, kernel, source));
       const auto index = static_cast<int64_t>(report.kernels.size()) - 1;
@@ -248,8 +248,8 @@ class PlanBuilder {
         operands.push_back(buffers_.add_workspace(source.workspace_bytes));
       }
       auto action = backend_of(context_.target).step(source, std::move(operands));
-      context_.kernels.add(std::move(source));
       add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
+      pending_.push_back({kernel, std::move(source)});
       note_constants(kernel, report.kernels.size() - 1);
     }
   }
@@ -414,6 +414,7 @@ class PlanBuilder {
   PlanBuffers buffers_;
   GroupKernels kernels_of_;
   std::map<size_t, JoinedGroups> joined_;  // by group
+  std::vector<PendingKernel> pending_;     // of the steps so far
   std::vector<ConstantReads> constant_reads_;
   std::map<const void*, double> distinct_constants_;  // bytes read, by address of the constant
 };

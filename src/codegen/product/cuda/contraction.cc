@@ -9,6 +9,7 @@
 #include "codegen/text/kernel_name.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/cuda/side_by_side.h"
+#include "schedule/sequence/phase.h"
 
 namespace heddle::codegen {
 namespace {
@@ -67,6 +68,22 @@ KernelSource gemm_source(const KernelPlan& plan, const ContractionDesc& c, const
 }
 
 }  // namespace
+
+CudaPhase product_phase(const KernelPlan& plan, const ContractionDesc& c) {
+  const Product& d = *c.get<Product>();
+  const schedule::ProductTask task{d, c.epilogue, plan.desc.operands};
+  const schedule::Family& family = schedule::cuda_family_of(plan.config);
+  const schedule::CudaInstance instance = family.instance(task, plan.config);
+  const OperandTexts texts = operand_texts(task, family.lines());
+  std::vector<CudaLaunch> launches = plan.launches;
+  add_operands(launches, instance, texts);
+  CudaPhase phase = gemm_phase(instance, texts, c.epilogue, plan.desc.operands,
+                               schedule::loads_ahead(d, plan.config.as<schedule::SkinnyConfig>()));
+  const CudaFunctor epilogue = cuda_epilogue(c.epilogue, plan.desc.operands);
+  add_argument(launches.back(), epilogue.block, epilogue.pointers);
+  phase.launch = std::move(launches.front());
+  return phase;
+}
 
 KernelSource emit_cuda_contraction(const KernelPlan& plan, const ContractionDesc& c) {
   if (const auto* gemm = c.get<Product>()) return gemm_source(plan, c, *gemm);

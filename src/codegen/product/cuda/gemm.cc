@@ -64,14 +64,21 @@ std::string launch_bounds(const CudaInstance& i, const std::string& symbol) {
 
 // The parameters of a kernel, and what it hands to its template.
 struct Signature {
-  std::vector<std::string> parameters, call;
+  std::vector<std::pair<std::string, std::string>> parameters;  // types and names
+  std::vector<std::string> call;
+
+  std::string text(const char* format) const {
+    std::vector<std::string> texts;
+    for (const auto& [type, name] : parameters) texts.push_back(fmt::format(fmt::runtime(format), type, name));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
 };
 
 // Products side by side have tensor maps and an epilogue each. A kernel's tensor maps come before its other parameters.
 Signature side_by_side(const CudaInstance& i, const std::string& symbol, int copies) {
   Signature s;
   const auto parameter = [&](const std::string& type, const std::string& name) {
-    s.parameters.push_back(fmt::format("const __grid_constant__ {} {}", type, name));
+    s.parameters.emplace_back(type, name);
   };
   const auto own = [&](std::string_view name) {
     std::vector<std::string> names;
@@ -99,9 +106,7 @@ Signature side_by_side(const CudaInstance& i, const std::string& symbol, int cop
 Signature signature_of(const CudaInstance& i, const std::string& symbol) {
   Signature s;
   std::vector<std::string> behind;  // the epilogue
-  const auto parameter = [&](const std::string& type, std::string_view name) {
-    s.parameters.push_back(fmt::format("const __grid_constant__ {} {}", type, name));
-  };
+  const auto parameter = [&](const std::string& type, std::string_view name) { s.parameters.emplace_back(type, name); };
   const std::string map = "tile::sm90::TensorMap", config = symbol + "_parts::Config";
   for (const CudaInstance::Argument& a : i.arguments) {
     std::string passed(a.name);
@@ -141,7 +146,7 @@ std::string kernel_text(const CudaInstance& i, const KernelHead& head, int copie
       "{}  tile::{}<{}_parts::Config>({});\n"
       "}}\n",
       i.cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", i.cluster) : "", launch_bounds(i, symbol), symbol,
-      fmt::join(s.parameters, ", "), first_lines(head), i.kernel, symbol, fmt::join(s.call, ", "));
+      s.text("const __grid_constant__ {} {}"), first_lines(head), i.kernel, symbol, fmt::join(s.call, ", "));
 }
 
 std::string in_namespace(const std::string& symbol, const std::string& text) {
@@ -192,14 +197,14 @@ CudaGemmUnit::Kernel reduce_kernel(std::string_view sum_type, const CudaFunctor&
   return kernel;
 }
 
-// The kernel that multiplies.
-CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue,
-                                    int copies) {
-  CudaGemmUnit::Kernel kernel{"", {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"}, {}, is_wgmma(i) || i.waits};
+// What the kernel that multiplies needs in the namespace of its parts. Appends the headers to `includes`.
+std::string parts_text(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue,
+                       std::vector<std::string>& includes) {
   const auto include = [&](const std::vector<std::string>& headers) {
-    kernel.includes.insert(kernel.includes.end(), headers.begin(), headers.end());
+    includes.insert(includes.end(), headers.begin(), headers.end());
   };
-  for (const std::string_view header : i.headers) kernel.includes.push_back(fmt::format("tile/kernel/cuda/{}", header));
+  include({"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"});
+  for (const std::string_view header : i.headers) includes.push_back(fmt::format("tile/kernel/cuda/{}", header));
   std::string parts;
   if (!i.partial) {
     include(epilogue.includes);
@@ -211,7 +216,14 @@ CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& o
     include(of.b.includes);
     parts += operands_text(i, of);
   }
-  parts += config_text(i);
+  return parts + config_text(i);
+}
+
+// The kernel that multiplies.
+CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue,
+                                    int copies) {
+  CudaGemmUnit::Kernel kernel{"", {}, {}, is_wgmma(i) || i.waits};
+  const std::string parts = parts_text(i, of, epilogue, kernel.includes);
   kernel.text = [i, parts, copies](const KernelHead& head) {
     return in_namespace(head.symbol, parts) + kernel_text(i, head, copies);
   };
@@ -242,6 +254,30 @@ std::string CudaGemmUnit::source() const {
   std::vector<const KernelText*> list;
   for (const KernelText& text : texts) list.push_back(&text);
   return join_texts(list);
+}
+
+CudaPhase gemm_phase(const CudaInstance& i, const OperandTexts& of, const schedule::Epilogue& epilogue,
+                     const std::vector<schedule::Operand>& operands, bool ahead) {
+  CudaPhase phase;
+  const std::string parts = parts_text(i, of, cuda_epilogue(epilogue, operands), phase.includes);
+  const Signature s = signature_of(i, kStandIn);
+  for (const auto& [type, name] : s.parameters) phase.types.push_back(type);
+  const std::string parameters = s.text("const {}& {}"), wide = s.call.at(2);
+  if (ahead) HEDDLE_CHECK(wide == "b", "the operand that is loaded ahead is {}", wide);
+  phase.definitions = fmt::format(
+      "namespace {0}_parts {{\n{1}{2}"
+      "__device__ __forceinline__ void run({3}, uint8_t*, const unsigned block) {{\n"
+      "  tile::{4}_block<Config>({5}, block);\n"
+      "}}\n"
+      "}}  // namespace {0}_parts\n",
+      kStandIn, parts,
+      ahead ? fmt::format("__device__ __forceinline__ void ahead({}, const unsigned block) {{\n"
+                          "  tile::{}_ahead<Config, A>(args, b, block);\n"
+                          "}}\n",
+                          parameters, i.kernel)
+            : "",
+      parameters, i.kernel, fmt::join(s.call, ", "));
+  return phase;
 }
 
 void add_argument(CudaLaunch& launch, const std::vector<uint8_t>& block, const std::vector<PointerPatch>& pointers) {
