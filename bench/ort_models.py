@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Zoo models in ONNX Runtime with Heddle's provider: ort_models.py HEDDLE LIBRARY [--models NAME...] [--threads N...]
+"""Models in ONNX Runtime with Heddle's provider: ort_models.py HEDDLE LIBRARY [--models NAME...] [--threads N...]
 
-HEDDLE: the command; LIBRARY: libheddle_ort.so. For each model and number of threads, in short bursts in turn: ONNX Runtime alone, with
+HEDDLE: the command; LIBRARY: libheddle_ort.so; NAME: of a zoo model, or an ONNX file. For each model and number of threads, in short bursts in turn: ONNX Runtime alone, with
 the provider, and `heddle bench`. A time is the median over bursts of each burst's tenth percentile, since other programs disturb the
 rest; processor time is the median over bursts of their medians. Prints a row each, then the geometric mean of how many times as fast a
 session is with the provider, and the lowest.
@@ -61,10 +61,13 @@ def main():
     ratios = []
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.models:
-            model = pathlib.Path(folder) / f"{name}.onnx"
-            heddle("zoo", name, "-o", model)
-            ratios += [measure(heddle, str(arguments.library.resolve()), name, model, threads) for threads in arguments.threads]
-            model.unlink()
+            is_file = name.endswith(".onnx")
+            model = pathlib.Path(name) if is_file else pathlib.Path(folder) / f"{name}.onnx"
+            if not is_file:
+                heddle("zoo", name, "-o", model)
+            ratios += [measure(heddle, str(arguments.library.resolve()), model.stem, model, threads) for threads in arguments.threads]
+            if not is_file:
+                model.unlink()
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
     print(f"geometric mean {mean:.2f}, lowest {min(ratios):.2f}")
 

@@ -15,6 +15,9 @@ struct Options {
   CompileOptions compile;
   // Take every region that compiles, also those that are not expected to gain.
   bool all_regions = false;
+  // Later runs replay the first one, as a CUDA graph.
+  bool captures_graphs = false;
+  std::string cache_folder;  // of this process; "" leaves it as it is
   // EPContext models: the session writes one, with the plans in it or in files beside it.
   bool writes_context = false, embeds_plans = false;
   std::string context_path;  // of the model with plans, as far as the session's options name it

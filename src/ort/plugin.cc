@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "heddle/version.h"
+#include "jit/cache.h"
 #include "ort/provider.h"
 
 namespace heddle::ort {
@@ -154,7 +155,9 @@ class Factory : public OrtEpFactory {
         const char* const target = runtime.api()(api::kGetKeyValue, metadata[i], kTargetKey);
         gpu = target == nullptr ? nullptr : of(self).find_gpu(std::string(target));
       }
-      *ep = new Provider(runtime, read_options(runtime, session, gpu == nullptr ? "cpu" : gpu->target()), logger, gpu);
+      Options options = read_options(runtime, session, gpu == nullptr ? "cpu" : gpu->target());
+      if (!options.cache_folder.empty()) jit::Cache::use_folder(options.cache_folder);
+      *ep = new Provider(runtime, std::move(options), logger, gpu);
       ++of(self).users_;
     });
   }

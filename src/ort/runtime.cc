@@ -28,10 +28,10 @@ StatusCode code_of(ErrorCode code) {
 
 }  // namespace
 
-Runtime::Runtime(const OrtApiBase& base) : api_(base.get_api(kAbiVersion)) {
-  if (base.get_api(kAbiVersion) == nullptr) {
+Runtime::Runtime(const OrtApiBase& base) : api_(base.get_api(kOldestAbi)) {
+  if (base.get_api(kOldestAbi) == nullptr) {
     fail(ErrorCode::kInvalidArgument, fmt::format("ONNX Runtime {}", base.get_version_string()),
-         fmt::format("Heddle's plug-in needs version 1.{} or later", kAbiVersion), "Update the package onnxruntime");
+         fmt::format("Heddle's plug-in needs version 1.{} or later", kOldestAbi), "Update the package onnxruntime");
   }
   ep_api_ = Table(api_(api::kGetEpApi));
   editor_api_ = Table(api_(api::kGetModelEditorApi));

@@ -397,14 +397,17 @@ std::vector<Tensor> Model::Impl::run_in_order(const std::vector<Tensor>& inputs,
   return finish(*variant, as_they_are ? inputs : operands_of(*variant, given), std::move(into));
 }
 
-void Model::Impl::run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory) const {
+void Model::Impl::run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory,
+                                const StepObserver& observe) const {
   const GivenInputs given = in_order(inputs);
   const Variant variant = variant_for(given, true);
   std::vector<Tensor> into;
   for (const runtime::Port& port : variant->plan->outputs) {
     into.push_back(Tensor::borrow(port.dtype, port.shape, memory(into.size(), port.shape), nullptr));
   }
-  finish(*variant, operands_of(*variant, given), std::move(into));
+  runtime::Executor::Observer on_step;
+  if (observe) on_step = [&](size_t step, const auto&) { observe(variant->plan->steps[step]); };
+  finish(*variant, operands_of(*variant, given), std::move(into), on_step);
 }
 
 std::vector<Tensor> Model::Impl::run_given(const GivenInputs& given, std::vector<Tensor> into) const {
@@ -416,9 +419,9 @@ std::vector<Tensor> Model::Impl::run_given(const GivenInputs& given, std::vector
 }
 
 std::vector<Tensor> Model::Impl::finish(const ModelVariant& variant, const std::vector<Tensor>& inputs,
-                                        std::vector<Tensor> into) const {
+                                        std::vector<Tensor> into, const runtime::Executor::Observer& observe) const {
   if (!into.empty()) check_outputs(*variant.plan, inputs, into);
-  std::vector<Tensor> outputs = variant.executor->run(inputs, {}, into);
+  std::vector<Tensor> outputs = variant.executor->run(inputs, observe, into);
   for (const runtime::Text& text : variant.plan->texts) {
     const auto at = std::min<size_t>(text.position, outputs.size());
     outputs.insert(outputs.begin() + static_cast<int64_t>(at), text.value);

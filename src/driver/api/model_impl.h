@@ -41,9 +41,11 @@ class Model::Impl {
   // missing.
   std::vector<Tensor> run_given(const GivenInputs& given, std::vector<Tensor> into) const;
   // Like run_in_order(), but stores each output at the address that `memory` returns for it. `memory` is called once
-  // the shapes are known.
+  // the shapes are known, `observe` after each outermost step.
   using OutputMemory = std::function<void*(size_t output, const Shape& shape)>;
-  void run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory) const;
+  using StepObserver = std::function<void(const runtime::Step& step)>;
+  void run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory,
+                     const StepObserver& observe = {}) const;
   EnqueueNeeds prepare(const std::vector<Shape>& inputs) const;
   void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
                void* stream) const;
@@ -76,8 +78,8 @@ class Model::Impl {
   void check_given(const GivenInputs& given) const;
   GivenInputs in_order(const std::vector<Tensor>& inputs) const;
   GivenInputs look_up(const std::map<std::string, Tensor>& inputs) const;
-  std::vector<Tensor> finish(const ModelVariant& variant, const std::vector<Tensor>& inputs,
-                             std::vector<Tensor> into) const;
+  std::vector<Tensor> finish(const ModelVariant& variant, const std::vector<Tensor>& inputs, std::vector<Tensor> into,
+                             const runtime::Executor::Observer& observe = {}) const;
   CompileOptions options_for(const GivenInputs& given, bool with_values) const;
   Variant find_variant(const GivenInputs& given) const;
   Variant variant_for(const GivenInputs& given, bool with_values) const;
