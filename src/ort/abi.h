@@ -11,6 +11,8 @@ namespace heddle::ort {
 
 // The oldest version of the interface that has what the plug-in needs: that of ONNX Runtime 1.24.
 inline constexpr uint32_t kOldestAbi = 24;
+// The first version with graph capture.
+inline constexpr uint32_t kGraphsAbi = 26;
 // The version of the tables that the plug-in implements. An older ONNX Runtime reads their beginnings only.
 inline constexpr uint32_t kAbiVersion = 26;
 

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/near_miss.h"
 #include "driver/options/options.h"
+#include "jit/cache.h"
 
 namespace heddle::ort {
 namespace {
@@ -66,9 +67,9 @@ constexpr Key kKeys[] = {
     {"background", [](Options& o, const std::string& v) { o.compile.background = flag_of("background", v); }},
     {"cache", [](Options& o, const std::string& v) { o.compile.use_cache = flag_of("cache", v); }},
     {"cache_folder",
-     [](Options& o, const std::string& v) {
+     [](Options&, const std::string& v) {
        if (v.empty()) refuse("cache_folder", "it is empty", "Name a folder");
-       o.cache_folder = v;
+       jit::Cache::use_folder(v);
      }},
     {"graph_capture",
      [](Options& o, const std::string& v) {

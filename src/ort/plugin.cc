@@ -9,7 +9,6 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "heddle/version.h"
-#include "jit/cache.h"
 #include "ort/provider.h"
 
 namespace heddle::ort {
@@ -156,7 +155,7 @@ class Factory : public OrtEpFactory {
         gpu = target == nullptr ? nullptr : of(self).find_gpu(std::string(target));
       }
       Options options = read_options(runtime, session, gpu == nullptr ? "cpu" : gpu->target());
-      if (!options.cache_folder.empty()) jit::Cache::use_folder(options.cache_folder);
+      if (options.captures_graphs) runtime.require(kGraphsAbi, fmt::format("the option graph_capture of {}", kName));
       *ep = new Provider(runtime, std::move(options), logger, gpu);
       ++of(self).users_;
     });
