@@ -7,7 +7,7 @@
 #include "base/thread/thread_pool.h"
 #include "driver/api/model_impl.h"
 #include "ort/gpu.h"
-#include "ort/model_writer.h"
+#include "ort/graph/model_writer.h"
 #include "ort/options.h"
 #include "ort/replay.h"
 #include "ort/trace.h"

@@ -8,7 +8,6 @@
 #include "base/check.h"
 #include "base/near_miss.h"
 #include "driver/options/options.h"
-#include "jit/cache.h"
 
 namespace heddle::ort {
 namespace {
@@ -69,7 +68,7 @@ constexpr Key kKeys[] = {
     {"cache_folder",
      [](Options&, const std::string& v) {
        if (v.empty()) refuse("cache_folder", "it is empty", "Name a folder");
-       jit::Cache::use_folder(v);
+       driver::use_cache_folder(v);
      }},
     {"graph_capture",
      [](Options& o, const std::string& v) {

@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "driver/options/options.h"
 #include "heddle/version.h"
-#include "ort/capability.h"
+#include "ort/graph/capability.h"
 
 namespace heddle::ort {
 namespace {

@@ -116,6 +116,16 @@ PlanOf make_plan(const std::string& path, const driver::PlanCache& cache, const 
   return {std::move(plan), "", from_cache};
 }
 
+// The options with the shapes of the inputs, and the values of texts.
+CompileOptions options_with(const std::map<std::string, Tensor>& inputs, CompileOptions options) {
+  options.progress = nullptr;
+  for (const auto& [name, tensor] : inputs) {
+    options.shapes[name] = tensor.shape();
+    if (tensor.dtype() == DType::kString) options.values[name] = tensor;
+  }
+  return options;
+}
+
 PlanOf plan_for(const std::string& path, const CompileOptions& options) {
   // Plans of edited kernels are no plans of the model, and those with the caller's constants would fill the disk with
   // them.
@@ -398,16 +408,16 @@ std::vector<Tensor> Model::Impl::run_in_order(const std::vector<Tensor>& inputs,
 }
 
 void Model::Impl::run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory,
-                                const StepObserver& observe) const {
+                                const OnStep& on_step) const {
   const GivenInputs given = in_order(inputs);
   const Variant variant = variant_for(given, true);
+  const runtime::Plan& plan = *variant->plan;
   std::vector<Tensor> into;
-  for (const runtime::Port& port : variant->plan->outputs) {
+  for (const runtime::Port& port : plan.outputs)
     into.push_back(Tensor::borrow(port.dtype, port.shape, memory(into.size(), port.shape), nullptr));
-  }
-  runtime::Executor::Observer on_step;
-  if (observe) on_step = [&](size_t step, const auto&) { observe(variant->plan->steps[step]); };
-  finish(*variant, operands_of(*variant, given), std::move(into), on_step);
+  runtime::Executor::Observer tell;
+  if (on_step) tell = [&](size_t step, const auto&) { on_step(plan.steps[step]); };
+  finish(*variant, operands_of(*variant, given), std::move(into), tell);
 }
 
 std::vector<Tensor> Model::Impl::run_given(const GivenInputs& given, std::vector<Tensor> into) const {
@@ -493,12 +503,7 @@ std::string Model::Impl::profile(const std::map<std::string, Tensor>& inputs, do
   if (is_plan_) {
     fail(ErrorCode::kInvalidArgument, path_, "a plan no longer knows the nodes of its model", "Profile the ONNX model");
   }
-  CompileOptions options = options_;
-  options.progress = nullptr;
-  for (const auto& [name, tensor] : inputs) {
-    options.shapes[name] = tensor.shape();
-    if (tensor.dtype() == DType::kString) options.values[name] = tensor;
-  }
+  const CompileOptions options = options_with(inputs, options_);
   const driver::Settings settings = driver::resolve(options);
   return profile::to_json(driver::profile_model(
       driver::compile_model(path_, options), settings.target,

@@ -1,4 +1,4 @@
-#include "ort/capability.h"
+#include "ort/graph/capability.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,13 +9,13 @@
 #include <unordered_set>
 
 #include "base/check.h"
+#include "driver/compile/compile.h"
 #include "driver/options/options.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/op_registry.h"
 #include "frontend/onnx/reader/proto.h"
-#include "ort/model_writer.h"
-#include "ort/partition.h"
-#include "passes/pass.h"
+#include "ort/graph/model_writer.h"
+#include "ort/graph/partition.h"
 
 namespace heddle::ort {
 namespace {
@@ -157,8 +157,7 @@ class Finder {
   // ONNX Runtime multiplies quantised numbers as integers. A region most of whose products Heddle would compute in
   // floats stays with it.
   bool stays_quantised(const std::vector<size_t>& members, const ir::Graph& graph) {
-    const passes::QuantisedProducts products =
-        passes::find_quantised_products(graph, {.target = settings_.target, .precision = settings_.precision});
+    const passes::QuantisedProducts products = driver::quantised_products(graph, settings_);
     const auto in_floats = [](const passes::QuantisedProduct& product) {
       return product.form == passes::QuantisedProduct::Form::kFloats;
     };
