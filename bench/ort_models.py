@@ -21,7 +21,7 @@ from cpu_models import OrtWorker  # noqa: E402
 from heddle_command import Heddle  # noqa: E402
 
 MODELS = ["resnet18", "resnet50", "repvgg-a0", "mobilenet-v2", "vit-b16", "bert-base", "transformer", "t5-small", "asr", "crnn", "dien"]
-BURSTS, SECONDS = 5, 1.0
+SECONDS = 1.0  # of a burst
 SLACK, SLACK_MS = 0.03, 0.02  # a session may take this much longer than `heddle bench`
 
 
@@ -37,12 +37,12 @@ def bench_of(heddle, plan, threads):
     return result["p10_ms"], result["cpu_ms"]
 
 
-def measure(heddle, library, name, model, threads):
+def measure(heddle, library, name, model, threads, count):
     with tempfile.TemporaryDirectory() as folder, OrtWorker(model, threads) as alone, OrtWorker(model, threads, library) as ours:
         plan = pathlib.Path(folder) / "model.plan"
         heddle.compile(model, plan, threads)
         sides = [lambda: burst_of(alone), lambda: burst_of(ours), lambda: bench_of(heddle, plan, threads)]
-        bursts = [[side() for side in sides] for _ in range(BURSTS)]
+        bursts = [[side() for side in sides] for _ in range(count)]
     (a, a_cpu), (b, b_cpu), (c, c_cpu) = ([statistics.median(times) for times in zip(*side)] for side in zip(*bursts))
     near = "" if b <= c * (1 + SLACK) + SLACK_MS else f", {b / c - 1:.1%} over heddle bench"
     print(f"{name:14} {threads} thread(s): alone {a:8.3f} ms ({a_cpu:8.3f} of processors), with the provider {b:8.3f} ({b_cpu:8.3f}), "
@@ -56,6 +56,7 @@ def main():
     parser.add_argument("library", type=pathlib.Path)
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
+    parser.add_argument("--bursts", type=int, default=5)
     arguments = parser.parse_args()
     heddle = Heddle(arguments.heddle)
     ratios = []
@@ -65,7 +66,8 @@ def main():
             model = pathlib.Path(name) if is_file else pathlib.Path(folder) / f"{name}.onnx"
             if not is_file:
                 heddle("zoo", name, "-o", model)
-            ratios += [measure(heddle, str(arguments.library.resolve()), model.stem, model, threads) for threads in arguments.threads]
+            ratios += [measure(heddle, str(arguments.library.resolve()), model.stem, model, threads, arguments.bursts)
+                       for threads in arguments.threads]
             if not is_file:
                 model.unlink()
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))

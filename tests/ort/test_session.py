@@ -263,14 +263,18 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_many_sessions_and_runs_keep_no_memory(self):
-        model = perceptron()
-        one, inputs = session(model), {"x": normal(3, 48)}
+        model, inputs = perceptron(), {"x": normal(3, 48)}
+        one = session(model)
         expected = one.run(None, inputs)[0]
-        before = None
-        for i in range(30):
-            np.testing.assert_array_equal(session(model).run(None, inputs)[0], expected)
-            before = memory_in_use() if i == 10 else before
-        for _ in range(2000):
+        many = [session(model) for _ in range(100)]
+        for made in many:
+            np.testing.assert_array_equal(made.run(None, inputs)[0], expected)
+        del made
+        many.clear()
+        before = memory_in_use()
+        for _ in range(20):
+            session(model).run(None, inputs)
+        for _ in range(10_000):
             one.run(None, inputs)
         self.assertLess(memory_in_use() - before, 8 << 20)
 
@@ -397,10 +401,10 @@ class ContextTest(unittest.TestCase):
         self.expected = made.run(None, {"x": self.x})[0]
         return pathlib.Path(context).parent
 
-    def load(self, model, *provider, compiler=False):
+    def load(self, model, *provider, compiler=False, isa=""):
         """Loads a model in a process of its own, with an empty cache; returns its results, or what it said."""
         model, out = pathlib.Path(model), f"{self.folder.name}/y.npy"
-        environment = dict(os.environ, HEDDLE_CACHE_DIR=f"{self.folder.name}/empty")
+        environment = dict(os.environ, HEDDLE_CACHE_DIR=f"{self.folder.name}/empty", HEDDLE_CPU_ISA=isa)
         if not compiler:
             environment["HEDDLE_CXX"] = "/nonexistent"
         path = model / "model_ctx.onnx" if model.is_dir() else model
@@ -444,6 +448,14 @@ class ContextTest(unittest.TestCase):
         np.testing.assert_allclose(made, self.expected, rtol=1e-5, atol=1e-6)
         self.assertTrue(list(pathlib.Path(self.folder.name, "chosen/plan").iterdir()))
         self.assertFalse(pathlib.Path(self.folder.name, "empty").exists())
+
+    @unittest.skipIf(TARGET != "cpu" or os.environ.get("HEDDLE_CPU_ISA") == "avx2", "skipped: there is one kind of CPU")
+    def test_refuses_a_plan_of_another_machine(self):
+        folder = self.make("1")
+        with open("/proc/cpuinfo") as file:
+            if "avx512f" not in file.read():
+                self.skipTest("skipped: there is no CPU that this one is not")
+        self.assertRegex(self.load(folder, isa="avx2"), "HDL406(?s:.*)this machine is cpu-avx2")
 
     def test_refuses_other_shapes(self):
         folder = self.make("1")
