@@ -8,6 +8,8 @@ session is with the provider, and the lowest.
 """
 
 import argparse
+import datetime
+import json
 import math
 import pathlib
 import statistics
@@ -47,7 +49,8 @@ def measure(heddle, library, name, model, threads, count):
     near = "" if b <= c * (1 + SLACK) + SLACK_MS else f", {b / c - 1:.1%} over heddle bench"
     print(f"{name:14} {threads} thread(s): alone {a:8.3f} ms ({a_cpu:8.3f} of processors), with the provider {b:8.3f} ({b_cpu:8.3f}), "
           f"heddle bench {c:8.3f} ({c_cpu:8.3f}); {a / b:.2f} times as fast, {a_cpu / b_cpu:.2f} by processor time{near}", flush=True)
-    return a / b
+    return {"model": name, "threads": threads, "alone_ms": a, "provider_ms": b, "bench_ms": c, "alone_cpu_ms": a_cpu, "provider_cpu_ms": b_cpu,
+            "bench_cpu_ms": c_cpu, "near": not near}
 
 
 def main():
@@ -57,21 +60,26 @@ def main():
     parser.add_argument("--models", nargs="+", default=MODELS)
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--bursts", type=int, default=5)
+    parser.add_argument("--output", type=pathlib.Path)
     arguments = parser.parse_args()
     heddle = Heddle(arguments.heddle)
-    ratios = []
+    rows = []
     with tempfile.TemporaryDirectory() as folder:
         for name in arguments.models:
             is_file = name.endswith(".onnx")
             model = pathlib.Path(name) if is_file else pathlib.Path(folder) / f"{name}.onnx"
             if not is_file:
                 heddle("zoo", name, "-o", model)
-            ratios += [measure(heddle, str(arguments.library.resolve()), model.stem, model, threads, arguments.bursts)
-                       for threads in arguments.threads]
+            rows += [measure(heddle, str(arguments.library.resolve()), model.stem, model, threads, arguments.bursts)
+                     for threads in arguments.threads]
             if not is_file:
                 model.unlink()
+    ratios = [row["alone_ms"] / row["provider_ms"] for row in rows]
     mean = math.exp(statistics.fmean(math.log(ratio) for ratio in ratios))
     print(f"geometric mean {mean:.2f}, lowest {min(ratios):.2f}")
+    if arguments.output:
+        arguments.output.parent.mkdir(parents=True, exist_ok=True)
+        arguments.output.write_text(json.dumps({"date": datetime.date.today().isoformat(), "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ Writes a JSON file with --output.
 
 import argparse
 import asyncio
+import contextlib
 import datetime
 import json
 import os
@@ -71,7 +72,11 @@ class Server:
 
     def __exit__(self, *_):
         self.process.stdin.close()
-        self.process.wait(60)
+        try:
+            self.process.wait(60)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, signal.SIGKILL)
 
     def client(self):
         return Client(self.url, WIDTHS[0])

@@ -1,11 +1,13 @@
 """The programs of examples/python/serving: Triton's Python backend against a stand-in of its side, servers on the loopback where their
 packages are installed."""
 import concurrent.futures
+import contextlib
 import importlib.util
 import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -108,10 +110,18 @@ class Server(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         mlp = save_open(pathlib.Path(folder.name) / "model.onnx")
         server = subprocess.Popen([sys.executable, SERVING / program, f"{folder.name}/model.onnx", "x", *arguments],
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(server.wait)
-        self.addCleanup(server.terminate)
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(self.end, server)
         return mlp
+
+    def end(self, server):
+        """Also ends processes of the server's that outlive it."""
+        server.terminate()
+        try:
+            server.wait(20)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGKILL)
 
     def ask(self, url, content, patience=0):
         """The answer; for `patience` seconds the server may still be starting."""
