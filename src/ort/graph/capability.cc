@@ -154,10 +154,12 @@ class Finder {
     }
   }
 
-  // ONNX Runtime multiplies quantised numbers as integers. A region most of whose products Heddle would compute in
-  // floats stays with it.
+  // ONNX Runtime multiplies two quantised operands as integers. A region most of whose products of such operands Heddle
+  // would compute in floats stays with it, but on a GPU: it would move to the CPU.
   bool stays_quantised(const std::vector<size_t>& members, const ir::Graph& graph) {
-    const passes::QuantisedProducts products = driver::quantised_products(graph, settings_);
+    if (settings_.device >= 0) return true;
+    passes::QuantisedProducts products = driver::quantised_products(graph, settings_);
+    std::erase_if(products, [](const passes::QuantisedProduct& product) { return !product.of_two; });
     const auto in_floats = [](const passes::QuantisedProduct& product) {
       return product.form == passes::QuantisedProduct::Form::kFloats;
     };

@@ -31,7 +31,7 @@ class IntegerProduct {
   std::optional<ValueId> run(QuantisedProducts* products) {
     const bool found = find_sides();
     const std::string obstacle = found ? this->obstacle() : "one operand is not quantised";
-    if (products != nullptr && (found || has_scale_[0] || has_scale_[1])) report(*products, obstacle);
+    if (products != nullptr && (found || has_scale_[0] || has_scale_[1])) report(*products, found, obstacle);
     if (!obstacle.empty()) return std::nullopt;
     const ValueId sums = by_bytes() ? of_bytes() : of_shorts();
     return scaled(sums);
@@ -116,9 +116,9 @@ class IntegerProduct {
     return "";
   }
 
-  void report(QuantisedProducts& products, const std::string& obstacle) {
+  void report(QuantisedProducts& products, bool of_two, const std::string& obstacle) {
     using Form = QuantisedProduct::Form;
-    QuantisedProduct product{ir::text_of_node(r_.source(), node_)};
+    QuantisedProduct product{.what = ir::text_of_node(r_.source(), node_), .of_two = of_two};
     if (!obstacle.empty()) {
       product.reason = obstacle;
     } else {
