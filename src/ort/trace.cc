@@ -72,11 +72,12 @@ class Trace::Profile : public OrtEpProfilerImpl {
       }
       const char* const keys[] = {"region", "nodes"};
       const char* const values[] = {event.region.c_str(), event.nodes.c_str()};
+      const size_t count = event.nodes.empty() ? 1 : 2;
       OrtProfilingEvent* made = nullptr;
       runtime.check(runtime.ep_api()(ep_api::kCreateProfilingEvent, EventCategory::kKernel,
                                      static_cast<int32_t>(::getpid()), event.thread, event.name.c_str(),
                                      microseconds(event.start - began_ + offset_), microseconds(event.duration), keys,
-                                     values, std::size(keys), &made));
+                                     values, count, &made));
       OrtStatus* const status = runtime.ep_api()(ep_api::kAddProfilingEvents, container, &made, size_t{1});
       runtime.ep_api()(ep_api::kReleaseProfilingEvent, made);
       runtime.check(status);
