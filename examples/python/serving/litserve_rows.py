@@ -18,7 +18,7 @@ class Rows(litserve.LitAPI):
         self.path, self.name = path, name
 
     def setup(self, device):
-        target = "cuda" + device.removeprefix("cuda") if device.startswith("cuda") else "cpu"
+        target = device if device.startswith("cuda") else "cpu"
         self.model = heddle.compile(self.path, target=target, dims={f"{self.name}.0": (1, MOST_ROWS)})
         self.shape = self.model.inputs[0].shape[1:]
 
