@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/analysis/filter_gradient.h"
 #include "schedule/attention/attention.h"
@@ -48,6 +50,10 @@ class Backend {
   // make a contraction group slower; empty if it would not.
   virtual std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
                                      const ir::Placement& place, const Target& target) const = 0;
+  // Joins kernels of contraction groups that do not depend on each other and differ only in their bindings. Returns
+  // nullopt if no kernel runs them at once.
+  virtual std::optional<ScheduledKernel> side_by_side(const std::vector<ScheduledKernel>& products,
+                                                      const Target& target) const = 0;
   virtual const AttentionBackend& attention() const = 0;
   virtual const BackToBackBackend& back_to_back() const = 0;
   // A lower bound for the time of a contraction that reads and writes `bytes` bytes and needs `operations` operations.

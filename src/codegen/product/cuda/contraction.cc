@@ -8,6 +8,7 @@
 #include "codegen/product/cuda/window.h"
 #include "codegen/text/kernel_name.h"
 #include "schedule/product/cuda/contraction.h"
+#include "schedule/product/cuda/side_by_side.h"
 
 namespace heddle::codegen {
 namespace {
@@ -30,16 +31,21 @@ std::string name_of(const std::string& what, const schedule::CudaInstance& insta
 }
 
 KernelSource gemm_source(const KernelPlan& plan, const ContractionDesc& c, const Product& d) {
-  const schedule::ProductTask task{d, c.epilogue, plan.desc.operands};
+  const std::vector<schedule::Operand> of_one = schedule::operands_of_one(c, plan.desc.operands);
+  const schedule::ProductTask task{d, c.epilogue, of_one};
   const schedule::Family& family = schedule::cuda_family_of(plan.config);
   const schedule::CudaInstance instance = family.instance(task, plan.config);
   const OperandTexts texts = operand_texts(task, family.lines());
-  const CudaGemmUnit unit = gemm_unit(instance, texts, c.epilogue, plan.desc.operands);
+  const CudaGemmUnit unit = gemm_unit(instance, texts, c.epilogue, of_one, c.copies);
   KernelSource source;
   source.launches = plan.launches;
   if (!source.launches.empty()) {
     add_operands(source.launches, instance, texts);
-    add_argument(source.launches.back(), unit.epilogue.block, unit.epilogue.pointers);
+    for (int copy = 0; copy < c.copies; ++copy) {
+      std::vector<PointerPatch> pointers = unit.epilogue.pointers;
+      for (PointerPatch& pointer : pointers) pointer.operand += copy * static_cast<int>(of_one.size());
+      add_argument(source.launches.back(), unit.epilogue.block, pointers);
+    }
   }
   HEDDLE_CHECK(!unit.kernels.empty(), "a contraction without kernels");
   for (const CudaGemmUnit::Kernel& from : unit.kernels) {

@@ -67,6 +67,35 @@ struct Signature {
   std::vector<std::string> parameters, call;
 };
 
+// Products side by side have tensor maps and an epilogue each. A kernel's tensor maps come before its other parameters.
+Signature side_by_side(const CudaInstance& i, const std::string& symbol, int copies) {
+  Signature s;
+  const auto parameter = [&](const std::string& type, const std::string& name) {
+    s.parameters.push_back(fmt::format("const __grid_constant__ {} {}", type, name));
+  };
+  const auto own = [&](std::string_view name) {
+    std::vector<std::string> names;
+    for (int copy = 0; copy < copies; ++copy) names.push_back(fmt::format("{}{}", name, copy));
+    return fmt::format("tile::sm90::of_block_z({})", fmt::join(names, ", "));
+  };
+  for (int copy = 0; copy < copies; ++copy) {
+    for (const CudaInstance::Argument& a : i.arguments) {
+      if (a.kind == Parameter::kMap) parameter("tile::sm90::TensorMap", fmt::format("{}{}", a.name, copy));
+    }
+  }
+  for (const CudaInstance::Argument& a : i.arguments) {
+    if (a.kind == Parameter::kBlock) parameter(fmt::format("tile::{}", a.type), std::string(a.name));
+    s.call.push_back(a.kind == Parameter::kMap     ? own(a.name)
+                     : a.kind == Parameter::kNoMap ? "tile::sm90::TensorMap{}"
+                                                   : std::string(a.name));
+  }
+  for (int copy = 0; copy < copies; ++copy) {
+    parameter(symbol + "_parts::Epilogue", fmt::format("epilogue{}", copy));
+  }
+  s.call.push_back(own("epilogue"));
+  return s;
+}
+
 Signature signature_of(const CudaInstance& i, const std::string& symbol) {
   Signature s;
   std::vector<std::string> behind;  // the epilogue
@@ -103,9 +132,9 @@ Signature signature_of(const CudaInstance& i, const std::string& symbol) {
   return s;
 }
 
-std::string kernel_text(const CudaInstance& i, const KernelHead& head) {
+std::string kernel_text(const CudaInstance& i, const KernelHead& head, int copies) {
   const std::string& symbol = head.symbol;
-  const Signature s = signature_of(i, symbol);
+  const Signature s = copies > 1 ? side_by_side(i, symbol, copies) : signature_of(i, symbol);
   return fmt::format(
       "extern \"C\" __global__ void {}__launch_bounds__({})\n"
       "    {}({}) {{\n"
@@ -164,7 +193,8 @@ CudaGemmUnit::Kernel reduce_kernel(std::string_view sum_type, const CudaFunctor&
 }
 
 // The kernel that multiplies.
-CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue) {
+CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue,
+                                    int copies) {
   CudaGemmUnit::Kernel kernel{"", {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"}, {}, is_wgmma(i) || i.waits};
   const auto include = [&](const std::vector<std::string>& headers) {
     kernel.includes.insert(kernel.includes.end(), headers.begin(), headers.end());
@@ -182,7 +212,9 @@ CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& o
     parts += operands_text(i, of);
   }
   parts += config_text(i);
-  kernel.text = [i, parts](const KernelHead& head) { return in_namespace(head.symbol, parts) + kernel_text(i, head); };
+  kernel.text = [i, parts, copies](const KernelHead& head) {
+    return in_namespace(head.symbol, parts) + kernel_text(i, head, copies);
+  };
   return kernel;
 }
 
@@ -228,11 +260,11 @@ void add_operands(std::vector<CudaLaunch>& launches, const CudaInstance& i, cons
 }
 
 CudaGemmUnit gemm_unit(const CudaInstance& i, const OperandTexts& of, const schedule::Epilogue& epilogue,
-                       const std::vector<schedule::Operand>& operands) {
+                       const std::vector<schedule::Operand>& operands, int copies) {
   CudaGemmUnit unit;
   unit.epilogue = cuda_epilogue(epilogue, operands, i.returned ? std::optional<size_t>(0) : std::nullopt);
   HEDDLE_CHECK(!i.residual || unit.epilogue.residual == i.residual, "the matrix beside D is another");
-  if (i.multiplies) unit.kernels.push_back(product_kernel(i, of, unit.epilogue));
+  if (i.multiplies) unit.kernels.push_back(product_kernel(i, of, unit.epilogue, copies));
   if (i.partial) unit.kernels.push_back(reduce_kernel(cuda_storage(i.sum), unit.epilogue));
   for (const CudaInstance::Helper& helper : i.helpers) unit.kernels.push_back(helper_kernel(helper));
   return unit;

@@ -29,9 +29,10 @@ struct CudaGemmUnit {
   std::string source() const;
 };
 // `of`: the source texts of generated operands, which are read by loader code instead of as plain matrices. Unused by
-// kernels without such operands.
+// kernels without such operands. `copies`: products side by side (ContractionDesc::copies).
 CudaGemmUnit gemm_unit(const schedule::CudaInstance& instance, const OperandTexts& of,
-                       const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands);
+                       const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
+                       int copies = 1);
 
 // Appends the argument blocks of generated operands to the launch of "gemm".
 void add_operands(std::vector<CudaLaunch>& launches, const schedule::CudaInstance& instance, const OperandTexts& of);
