@@ -164,6 +164,10 @@ Target host_target(int threads) {
 
 }  // namespace
 
+void use_cache_folder(const std::string& folder) {
+  jit::Cache::use_folder(folder);
+}
+
 Settings resolve(const CompileOptions& options) {
   install_tile_evaluator();
   if (options.threads < 0 || options.threads > kMaxThreads) {
