@@ -5,6 +5,9 @@ include(CMakePackageConfigHelpers)
 
 install(TARGETS heddle RUNTIME)
 install(TARGETS heddle_profile_shared LIBRARY)  # `heddle profile` puts it into programs
+# The plug-in of ONNX Runtime, and the header for programs that register it.
+install(TARGETS heddle_ort_shared LIBRARY)
+install(FILES ${PROJECT_SOURCE_DIR}/include/heddle_ort.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(TARGETS heddle_shared EXPORT heddle_targets LIBRARY FILE_SET HEADERS)
 # Headers of kernels are included as "tile/...": they have a folder of their own.
 set_target_properties(heddle_tile PROPERTIES EXPORT_NAME tile)

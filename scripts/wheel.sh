@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Makes the sdist and, from it, the wheels for x86-64 Linux in dist/, audits them and tries each in a bare environment.
+# Makes the sdist and, from it, the wheels for x86-64 Linux in dist/ (heddle, and onnxruntime-ep-heddle), audits them and
+# tries each in a bare environment.
 #   scripts/wheel.sh [PYTHON...]
 # PYTHON defaults to python3.11 (for that version) and the first of python3.12 to 3.14 (for 3.12 and all later ones), as far
 # as they are here with their headers. The wheels need glibc 2.28 and nothing else: clang of the PyPI package ziglang targets
@@ -93,6 +94,12 @@ build_wheels() {
   done
 }
 
+# The library is the one that the last wheel has.
+build_ort_wheel() {
+  say "wheel of the plug-in for ONNX Runtime"
+  python scripts/ort_wheel.py "$work/cmake/libheddle_ort.so" --into "$work/wheels"
+}
+
 audit() {
   local wheel
   for wheel in "$work"/wheels/*.whl; do
@@ -143,9 +150,12 @@ choose_pythons "$@"
 install_tools
 unpack_libraries
 build_wheels
+build_ort_wheel
 audit
 for python in "${pythons[@]}"; do
   try_wheel "$python"
 done
+say "the plug-in with ONNX Runtime"
+scripts/ort_releases.sh dist/onnxruntime_ep_heddle-*.whl
 say "done"
 ls -l dist

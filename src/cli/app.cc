@@ -40,7 +40,7 @@ void add_compile_options(CLI::App* app, Arguments& a) {
                 "Follow symbolic links from the model's folder to its external data");
   app->add_option("--disable-pass", a.options.disabled_passes, "Leave a pass out (may be repeated)");
   app->add_option("--disable-fusion", a.options.disabled_fusion,
-                  "Leave out attention or back-to-back (may be repeated)");
+                  "Leave out attention, back-to-back or sequences (may be repeated)");
   app->add_option("--disable-stitching", a.options.disabled_stitching,
                   "Leave out adaptive-mapping, data-reuse, dominant-merging or global (may be repeated)");
   app->add_option("--stitch-mapping", a.options.stitch_mapping,

@@ -14,6 +14,7 @@
 #include "codegen/region/cpu/stitch.h"
 #include "codegen/region/cuda/bundle.h"
 #include "codegen/region/cuda/stitch.h"
+#include "codegen/sequence/sequence.h"
 #include "codegen/text/kernel_name.h"
 #include "codegen/text/numbers.h"
 
@@ -35,6 +36,7 @@ KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, Ma
       [&](const schedule::AttentionDesc& attention) {
         return backend_of(target).attention(plan, attention, target, marked);
       },
+      [&](const schedule::SequenceDesc& sequence) { return emit_cuda_sequence(plan, sequence, target.gpu()); },
       [&](const schedule::StandaloneDesc& standalone) {
         return backend_of(target).standalone(plan, standalone, marked);
       },

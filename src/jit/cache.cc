@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <system_error>
 #include <vector>
 
@@ -72,6 +73,17 @@ void warn_unusable(const std::string& folder, std::string_view why) {
   warn_once(fmt::format("the cache folder {} cannot be used ({}); compiling without it", folder, why));
 }
 
+struct ChosenFolder {
+  std::mutex mutex;
+  std::string path;  // "" if none was chosen
+};
+
+// Never destroyed: threads may still compile while the process ends.
+ChosenFolder& chosen_folder() {
+  static auto* const chosen = new ChosenFolder;
+  return *chosen;
+}
+
 }  // namespace
 
 std::string_view to_string(EntryKind kind) {
@@ -79,8 +91,26 @@ std::string_view to_string(EntryKind kind) {
   return kNames[static_cast<size_t>(kind)];
 }
 
+void Cache::use_folder(const std::string& folder) {
+  std::error_code error;
+  const std::string absolute = fs::absolute(folder, error);
+  ChosenFolder& chosen = chosen_folder();
+  const std::lock_guard lock(chosen.mutex);
+  if (!chosen.path.empty() && chosen.path != absolute) {
+    fail(ErrorCode::kInvalidArgument, "the cache folder",
+         fmt::format("this process uses {} already, not {}", chosen.path, absolute),
+         "Give all models of a process the same folder");
+  }
+  chosen.path = absolute;
+}
+
 // A folder where all users may write, in place of a home, could have been made by another one.
 Cache Cache::of_user() {
+  {
+    ChosenFolder& chosen = chosen_folder();
+    const std::lock_guard lock(chosen.mutex);
+    if (!chosen.path.empty()) return Cache(chosen.path);
+  }
   std::error_code error;
   if (const std::string folder = environment("HEDDLE_CACHE_DIR"); !folder.empty()) {
     return Cache(fs::absolute(folder, error));

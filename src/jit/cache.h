@@ -32,10 +32,10 @@ struct CacheInfo {
   uint64_t entries = 0, bytes = 0;
 };
 
-// The content-addressed store on disk that all processes of a user share. Its folder is $HEDDLE_CACHE_DIR, else
-// $XDG_CACHE_HOME/heddle, else .cache/heddle in the user's home. An entry is written to a temporary file, flushed and
-// renamed. Processes that create the same entry at the same time overwrite each other's file with identical bytes. The
-// temporary files of a dead process are deleted by other processes.
+// The content-addressed store on disk that all processes of a user share. Its folder is that of use_folder(), else
+// $HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else .cache/heddle in the user's home. An entry is written to a
+// temporary file, flushed and renamed. Processes that create the same entry at the same time overwrite each other's
+// file with identical bytes. The temporary files of a dead process are deleted by other processes.
 //
 // The cache holds code that this process runs. It therefore reads nothing from a folder or file that anyone other than
 // the current user and root could have written (base/file/trust.h).
@@ -45,6 +45,8 @@ struct CacheInfo {
 class Cache {
  public:
   static Cache of_user();
+  // Sets the folder for this process, once. Throws kInvalidArgument if it has been set to another folder.
+  static void use_folder(const std::string& folder);
   explicit Cache(std::string folder) : folder_(std::move(folder)) {}
 
   const std::string& folder() const { return folder_; }  // "" if there is no cache

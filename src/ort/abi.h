@@ -9,8 +9,12 @@
 // and the prefix of a table never change. tests/ort runs them against installed releases.
 namespace heddle::ort {
 
-// The version of the interface that has every function below: that of ONNX Runtime 1.24.
-inline constexpr uint32_t kAbiVersion = 24;
+// The oldest version of the interface that has what the plug-in needs: that of ONNX Runtime 1.24.
+inline constexpr uint32_t kOldestAbi = 24;
+// The first version with graph capture.
+inline constexpr uint32_t kGraphsAbi = 26;
+// The version of the tables that the plug-in implements. An older ONNX Runtime reads their beginnings only.
+inline constexpr uint32_t kAbiVersion = 26;
 
 struct OrtEpDevice;
 struct OrtEpGraphSupportInfo;
@@ -25,6 +29,8 @@ struct OrtMemoryInfo;
 struct OrtNode;
 struct OrtNodeComputeContext;
 struct OrtOpAttr;
+struct OrtProfilingEvent;
+struct OrtProfilingEventsContainer;
 struct OrtRunOptions;
 struct OrtSessionOptions;
 struct OrtStatus;
@@ -48,6 +54,8 @@ enum class HardwareType : int { kCpu, kGpu, kNpu };
 enum class MemoryType : int { kCpu, kGpu };
 enum class ValueKind : int { kUnknown, kTensor };
 enum class Compatibility : int { kNotApplicable, kOptimal, kPreferRecompilation, kUnsupported };
+enum class EventCategory : int { kSession, kNode, kKernel, kApi };
+enum class GraphNodePolicy : int { kAllOnProvider, kShapesOnCpu };
 enum class AttributeType : int {
   kUndefined,
   kInt,
@@ -152,6 +160,7 @@ inline constexpr Entry<OrtStatus*(const OrtOpAttr*, AttributeType*)> kOpAttrGetT
 inline constexpr Entry<OrtStatus*(const OrtOpAttr*, const char**)> kOpAttrGetName{364};
 inline constexpr Entry<OrtStatus*(const OrtNode*, size_t*)> kNodeGetNumSubgraphs{365};
 inline constexpr Entry<OrtStatus*(const OrtNode*, const char**)> kNodeGetEpName{368};
+inline constexpr Entry<const char*(const OrtRunOptions*, const char*)> kGetRunConfigEntry{373};
 inline constexpr Entry<OrtStatus*(const OrtValue*, const void**)> kGetTensorData{378};
 inline constexpr Entry<OrtStatus*(const OrtSessionOptions*, OrtKeyValuePairs**)> kGetSessionOptionsConfigEntries{379};
 inline constexpr Entry<bool(const OrtTensorTypeAndShapeInfo*)> kTensorTypeAndShapeHasShape{390};
@@ -192,6 +201,14 @@ inline constexpr Entry<OrtStatus*(HardwareType, uint32_t, uint32_t, const char*,
                                   OrtHardwareDevice**)>
     kCreateHardwareDevice{16};
 inline constexpr Entry<void(OrtHardwareDevice*)> kReleaseHardwareDevice{17};
+// Since version 25.
+inline constexpr Entry<OrtStatus*(EventCategory, int32_t process, int32_t thread, const char* name, int64_t start_us,
+                                  int64_t duration_us, const char* const* keys, const char* const* values, size_t count,
+                                  OrtProfilingEvent**)>
+    kCreateProfilingEvent{65};
+inline constexpr Entry<void(OrtProfilingEvent*)> kReleaseProfilingEvent{66};
+inline constexpr Entry<OrtStatus*(OrtProfilingEventsContainer*, const OrtProfilingEvent* const*, size_t)>
+    kAddProfilingEvents{72};
 }  // namespace ep_api
 
 // Device memory. The plug-in implements it, as it does the following tables; functions that are null are optional.
@@ -241,6 +258,16 @@ struct OrtNodeComputeInfo {
   void (*release_state)(OrtNodeComputeInfo*, void* state) = nullptr;
 };
 
+// Adds a provider's events to a profile of ONNX Runtime.
+struct OrtEpProfilerImpl {
+  uint32_t version = kAbiVersion;
+  void (*release)(OrtEpProfilerImpl*) = nullptr;
+  OrtStatus* (*start_profiling)(OrtEpProfilerImpl*, int64_t since_start_ns) = nullptr;
+  OrtStatus* (*start_event)(OrtEpProfilerImpl*, uint64_t event) = nullptr;
+  OrtStatus* (*stop_event)(OrtEpProfilerImpl*, uint64_t event, const OrtProfilingEvent*) = nullptr;
+  OrtStatus* (*end_profiling)(OrtEpProfilerImpl*, OrtProfilingEventsContainer*) = nullptr;
+};
+
 // The provider of one session.
 struct OrtEp {
   uint32_t version = kAbiVersion;
@@ -259,6 +286,15 @@ struct OrtEp {
   const char* (*get_compatibility_info)(OrtEp*, const OrtGraph*) = nullptr;
   OrtStatus* (*get_kernel_registry)(OrtEp*, const OrtKernelRegistry**) = nullptr;
   OrtStatus* (*is_concurrent_run_supported)(OrtEp*, bool*) = nullptr;
+  // Since version 25.
+  OrtStatus* (*sync)(OrtEp*) = nullptr;
+  OrtStatus* (*create_profiler)(OrtEp*, OrtEpProfilerImpl**) = nullptr;
+  // Since version 26.
+  bool (*is_graph_capture_enabled)(const OrtEp*) = nullptr;
+  bool (*is_graph_captured)(const OrtEp*, int graph) = nullptr;
+  OrtStatus* (*replay_graph)(OrtEp*, int graph) = nullptr;
+  GraphNodePolicy (*get_graph_node_policy)(const OrtEp*) = nullptr;
+  OrtStatus* (*get_available_resource)(const OrtEp*, void*) = nullptr;
 };
 
 // The provider as registered in a process.

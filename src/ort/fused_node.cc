@@ -99,7 +99,20 @@ void FusedNode::run(OrtKernelContext* context) const {
     Operand operand = input(context, i);
     inputs.push_back(Tensor::borrow(model_->inputs()[i].dtype, std::move(operand.shape), operand.data, nullptr));
   }
-  model_->run_in_memory(inputs, [&](size_t port, const Shape& shape) { return output(context, port, shape); });
+  Trace& trace = *place_.trace;
+  if (!trace.is_on())
+    return model_->run_in_memory(inputs, [&](size_t port, const Shape& shape) { return output(context, port, shape); });
+  // Outputs are asked for when the plan has been found, right before its first step.
+  Trace::Clock::time_point last;
+  const auto memory = [&](size_t port, const Shape& shape) {
+    void* const data = output(context, port, shape);
+    last = Trace::Clock::now();
+    return data;
+  };
+  model_->run_in_memory(inputs, memory, [&](const runtime::Step& step) {
+    trace.add_step(place_.name, step, last, Trace::Clock::now());
+    last = Trace::Clock::now();
+  });
 }
 
 // On the session's stream. The workspace serves later work on that stream once this run is enqueued.
@@ -119,7 +132,18 @@ void FusedNode::run_on_gpu(OrtKernelContext* context) const {
   GpuMemory& memory = place_.gpu->memory();
   const std::shared_ptr<void> workspace(memory.take(needs.workspace_bytes, stream),
                                         [&](void* data) { memory.give(data); });
+  const Trace::Stopwatch stopwatch = place_.trace->is_on() ? place_.trace->add_run(place_.name) : nullptr;
+  if (stopwatch != nullptr) stopwatch->start(stream);
   model_->enqueue(inputs, outputs, workspace.get(), stream);
+  if (stopwatch != nullptr) stopwatch->stop(stream);
+  if (place_.replays == nullptr) return;
+  std::vector<void*> held = {workspace.get()};
+  for (const auto* const tensors : {&inputs, &outputs}) {
+    for (const DeviceTensor& tensor : *tensors) held.push_back(tensor.data);
+  }
+  place_.replays->add([this, inputs = std::move(inputs), outputs = std::move(outputs),
+                       space = workspace.get()](void* on) { model_->enqueue(inputs, outputs, space, on); },
+                      held);
 }
 
 // The model copies its inputs and outputs itself. It does not know the session's stream, which is waited for.

@@ -7,8 +7,10 @@
 #include "base/thread/thread_pool.h"
 #include "driver/api/model_impl.h"
 #include "ort/gpu.h"
-#include "ort/model_writer.h"
+#include "ort/graph/model_writer.h"
 #include "ort/options.h"
+#include "ort/replay.h"
+#include "ort/trace.h"
 
 namespace heddle::ort {
 
@@ -22,6 +24,8 @@ class FusedNode : public OrtNodeComputeInfo {
     std::vector<std::string> inputs, outputs;  // the names of the node's, in their order
     std::shared_ptr<ThreadPool> pool;          // of the session
     Gpu* gpu = nullptr;                        // of the session; null: the CPU
+    std::shared_ptr<Trace> trace;              // of the session
+    std::shared_ptr<Replays> replays;          // of the session, if it has CUDA graphs
   };
 
   // Compiles a model or loads a plan file. `file`: keeps the file at `path`, which other shapes need again. Throws the
@@ -31,6 +35,7 @@ class FusedNode : public OrtNodeComputeInfo {
 
   const Model::Impl& model() const { return *model_; }
   const Place& place() const { return place_; }
+  bool needs_host() const { return needs_host_; }
 
  private:
   static OrtStatus* create_state(OrtNodeComputeInfo*, OrtNodeComputeContext*, void** state);

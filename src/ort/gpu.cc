@@ -166,7 +166,7 @@ class Transfer : public OrtDataTransferImpl {
 }  // namespace
 
 GpuMemory::~GpuMemory() {
-  for (auto& [stream, blocks] : free_) release(blocks);
+  for (auto& [stream, blocks] : free_) free(blocks);
 }
 
 void GpuMemory::begin(Stream stream) {
@@ -178,12 +178,23 @@ void GpuMemory::end(Stream stream) {
   const std::lock_guard lock(mutex_);
   const auto found = free_.find(stream);
   if (found == free_.end()) return;
-  release(found->second);
+  free(found->second);
   free_.erase(found);
 }
 
+void GpuMemory::synchronize() {
+  std::vector<Stream> streams;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [stream, blocks] : free_) streams.push_back(stream);
+  }
+  context_->make_current();
+  for (Stream const stream : streams)
+    context_->check(context_->driver().stream_synchronize(stream), "cuStreamSynchronize");
+}
+
 // The driver waits for all work on the memory before it frees it.
-void GpuMemory::release(FreeBlocks& blocks) {
+void GpuMemory::free(FreeBlocks& blocks) {
   context_->enter();
   for (const auto& [bytes, address] : blocks) context_->driver().free(address);
   blocks.clear();
@@ -193,7 +204,7 @@ uint64_t GpuMemory::allocate(size_t bytes) {
   context_->make_current();
   uint64_t address = 0;
   if (context_->driver().malloc(&address, bytes) == 0) return address;
-  for (auto& [stream, blocks] : free_) release(blocks);
+  for (auto& [stream, blocks] : free_) free(blocks);
   context_->check(context_->driver().malloc(&address, bytes), "cuMemAlloc");
   return address;
 }
@@ -223,14 +234,45 @@ void GpuMemory::give(void* data) {
   const std::lock_guard lock(mutex_);
   const auto found = used_.find(reinterpret_cast<uint64_t>(data));
   if (found == used_.end()) return;
-  const auto [address, block] = *found;
-  used_.erase(found);
+  if (found->second.holders > 0) {
+    found->second.given = true;
+  } else {
+    reuse(found);
+  }
+}
+
+void GpuMemory::reuse(UsedBlocks::iterator used) {
+  const auto [address, block] = *used;
+  used_.erase(used);
   if (const auto cache = free_.find(block.stream); cache != free_.end()) {
     cache->second.emplace(block.bytes, address);
   } else {
     context_->enter();
     context_->driver().free(address);
   }
+}
+
+GpuMemory::UsedBlocks::iterator GpuMemory::find_used(void* data) {
+  const auto address = reinterpret_cast<uint64_t>(data);
+  auto found = used_.upper_bound(address);
+  if (found == used_.begin()) return used_.end();
+  --found;
+  return address < found->first + found->second.bytes ? found : used_.end();
+}
+
+bool GpuMemory::hold(void* data) {
+  const std::lock_guard lock(mutex_);
+  const auto found = find_used(data);
+  if (found == used_.end()) return false;
+  ++found->second.holders;
+  return true;
+}
+
+void GpuMemory::release(void* data) {
+  const std::lock_guard lock(mutex_);
+  const auto found = find_used(data);
+  if (found == used_.end() || --found->second.holders > 0) return;
+  if (found->second.given) reuse(found);
 }
 
 Gpu::Gpu(const Runtime& runtime, int ordinal) : runtime_(runtime), ordinal_(ordinal), memory_(ordinal) {

@@ -25,27 +25,38 @@ class GpuMemory {
   GpuMemory& operator=(const GpuMemory&) = delete;
 
   const runtime::CudaContext& context() const { return *context_; }
+  // Waits for the work on all streams between begin() and end().
+  void synchronize();
   // From begin() to end() of a stream, its blocks are kept for it. `stream` of take(): null for memory of no stream.
   // Throws kOutOfMemory.
   void begin(Stream stream);
   void end(Stream stream);
   void* take(size_t bytes, Stream stream);
   void give(void* data);
+  // Until release(), the block that contains `data` is not used again, though it be given back. hold() returns false
+  // for memory from elsewhere. A block may be held several times.
+  bool hold(void* data);
+  void release(void* data);
 
  private:
   using FreeBlocks = std::multimap<size_t, uint64_t>;  // by size
   struct Block {
     size_t bytes;
     Stream stream;
+    int holders = 0;
+    bool given = false;  // while it is held
   };
+  using UsedBlocks = std::map<uint64_t, Block>;  // by address
 
   uint64_t allocate(size_t bytes);
-  void release(FreeBlocks& blocks);
+  void free(FreeBlocks& blocks);
+  void reuse(UsedBlocks::iterator used);
+  UsedBlocks::iterator find_used(void* data);
 
   std::shared_ptr<const runtime::CudaContext> context_;
   std::mutex mutex_;
   std::unordered_map<Stream, FreeBlocks> free_;
-  std::unordered_map<uint64_t, Block> used_;
+  UsedBlocks used_;
 };
 
 // A GPU as ONNX Runtime sees it. It lives as long as the factory.

@@ -65,6 +65,18 @@ constexpr Key kKeys[] = {
      }},
     {"background", [](Options& o, const std::string& v) { o.compile.background = flag_of("background", v); }},
     {"cache", [](Options& o, const std::string& v) { o.compile.use_cache = flag_of("cache", v); }},
+    {"cache_folder",
+     [](Options&, const std::string& v) {
+       if (v.empty()) refuse("cache_folder", "it is empty", "Name a folder");
+       driver::use_cache_folder(v);
+     }},
+    {"graph_capture",
+     [](Options& o, const std::string& v) {
+       o.captures_graphs = flag_of("graph_capture", v);
+       if (o.captures_graphs && o.compile.target == "cpu") {
+         refuse("graph_capture", "the session runs on a CPU", "Choose a GPU, or leave the option out");
+       }
+     }},
     {"precision", [](Options& o, const std::string& v) { o.compile.precision = v; }},
     {"ranges", [](Options& o, const std::string& v) { take_ranges(o.compile, v); }},
     {"regions",

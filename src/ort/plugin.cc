@@ -154,7 +154,9 @@ class Factory : public OrtEpFactory {
         const char* const target = runtime.api()(api::kGetKeyValue, metadata[i], kTargetKey);
         gpu = target == nullptr ? nullptr : of(self).find_gpu(std::string(target));
       }
-      *ep = new Provider(runtime, read_options(runtime, session, gpu == nullptr ? "cpu" : gpu->target()), logger, gpu);
+      Options options = read_options(runtime, session, gpu == nullptr ? "cpu" : gpu->target());
+      if (options.captures_graphs) runtime.require(kGraphsAbi, fmt::format("the option graph_capture of {}", kName));
+      *ep = new Provider(runtime, std::move(options), logger, gpu);
       ++of(self).users_;
     });
   }

@@ -1,13 +1,14 @@
 #include "ort/provider.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "base/check.h"
 #include "driver/options/options.h"
 #include "heddle/version.h"
-#include "ort/capability.h"
+#include "ort/graph/capability.h"
 
 namespace heddle::ort {
 namespace {
@@ -71,7 +72,53 @@ Provider::Provider(const Runtime& runtime, Options options, const OrtLogger* log
   OrtEp::compile = compile;
   OrtEp::release_compute_infos = release_compute_infos;
   OrtEp::get_compatibility_info = get_compatibility_info;
+  OrtEp::sync = sync;
+  OrtEp::create_profiler = create_profiler;
+  trace_ = std::make_shared<Trace>(runtime, gpu == nullptr ? nullptr : runtime::CudaContext::of_device(gpu->ordinal()));
+  if (options_.captures_graphs) enable_replays();
   pool_ = std::make_shared<ThreadPool>(driver::resolve(options_.compile).target.cpu.threads);
+}
+
+// ONNX Runtime asks for a replay instead of a run as soon as there is a graph.
+void Provider::enable_replays() {
+  replays_ = std::make_shared<Replays>(gpu_->memory());
+  OrtEp::is_concurrent_run_supported = [](OrtEp*, bool* is_supported) {
+    *is_supported = false;
+    return static_cast<OrtStatus*>(nullptr);
+  };
+  OrtEp::on_run_start = [](OrtEp* self, const OrtRunOptions* run) {
+    const Provider& provider = provider_of(self);
+    return provider.runtime_.guarded([&] {
+      const char* const number = provider.runtime_.api()(api::kGetRunConfigEntry, run, "gpu_graph_id");
+      provider.replays_->begin(number == nullptr ? 0 : std::atoi(number));
+    });
+  };
+  OrtEp::on_run_end = [](OrtEp* self, const OrtRunOptions*, bool) {
+    const Provider& provider = provider_of(self);
+    return provider.runtime_.guarded([&] { provider.replays_->end(provider.regions_); });
+  };
+  OrtEp::is_graph_capture_enabled = [](const OrtEp*) { return true; };
+  OrtEp::is_graph_captured = [](const OrtEp* self, int number) {
+    return static_cast<const Provider*>(self)->replays_->has(number);
+  };
+  OrtEp::replay_graph = [](OrtEp* self, int number) {
+    const Provider& provider = provider_of(self);
+    return provider.runtime_.guarded([&] { provider.replays_->replay(number); });
+  };
+  OrtEp::get_graph_node_policy = [](const OrtEp*) { return GraphNodePolicy::kAllOnProvider; };
+}
+
+// Work of the session's streams on the GPU. On a CPU a run returns when its work is done.
+OrtStatus* Provider::sync(OrtEp* self) {
+  const Provider& provider = provider_of(self);
+  return provider.runtime_.guarded([&] {
+    if (provider.gpu_ != nullptr) provider.gpu_->memory().synchronize();
+  });
+}
+
+OrtStatus* Provider::create_profiler(OrtEp* self, OrtEpProfilerImpl** profiler) {
+  const Provider& provider = provider_of(self);
+  return provider.runtime_.guarded([&] { *profiler = provider.trace_->create_profile(); });
 }
 
 OrtStatus* Provider::get_capability(OrtEp* self, const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
@@ -113,6 +160,7 @@ OrtStatus* Provider::compile(OrtEp* self, const OrtGraph** graphs, const OrtNode
       compiled.push_back(provider.compile_region(graphs[i], fused_nodes[i], context));
     }
     for (size_t i = 0; i < count; ++i) compute_infos[i] = compiled[i].release();
+    provider.regions_ += count;
   });
 }
 
@@ -130,9 +178,11 @@ std::unique_ptr<FusedNode> Provider::compile_region(const OrtGraph* handle, cons
                                input_names(runtime_, fused),
                                output_names(runtime_, fused),
                                pool_,
-                               gpu_};
+                               gpu_,
+                               trace_,
+                               replays_};
   if (graph.nodes.size() == 1 && is_context(runtime_, graph.nodes[0])) {
-    return load_context(runtime_, graph.nodes[0], place, graph.path, options_);
+    return checked(load_context(runtime_, graph.nodes[0], place, graph.path, options_));
   }
   const Region region = whole(graph, place);
   Options options = options_;
@@ -143,6 +193,14 @@ std::unique_ptr<FusedNode> Provider::compile_region(const OrtGraph* handle, cons
   auto node =
       std::make_unique<FusedNode>(runtime_, place, path, has_fixed_shapes(graph, region) ? nullptr : folder, options);
   if (options.writes_context) *context = make_context(runtime_, *node, plans_++, graph.path, options);
+  return checked(std::move(node));
+}
+
+std::unique_ptr<FusedNode> Provider::checked(std::unique_ptr<FusedNode> node) const {
+  if (replays_ != nullptr && node->needs_host()) {
+    fail(ErrorCode::kUnsupportedOperator, model_, "a step runs on the host, which a CUDA graph cannot contain",
+         fmt::format("Leave the option graph_capture of {} out", kName));
+  }
   return node;
 }
 

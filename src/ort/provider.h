@@ -21,9 +21,13 @@ class Provider : public OrtEp {
                             OrtNodeComputeInfo** compute_infos, OrtNode** context_nodes);
   static void release_compute_infos(OrtEp*, OrtNodeComputeInfo** infos, size_t count);
   static const char* get_compatibility_info(OrtEp* self, const OrtGraph*);
+  static OrtStatus* sync(OrtEp* self);
+  static OrtStatus* create_profiler(OrtEp* self, OrtEpProfilerImpl** profiler);
+  void enable_replays();
 
   void take_regions(const OrtGraph* handle, OrtEpGraphSupportInfo* info);
   Graph read_fused(const OrtGraph* handle) const;
+  std::unique_ptr<FusedNode> checked(std::unique_ptr<FusedNode> node) const;
   std::unique_ptr<FusedNode> compile_region(const OrtGraph* handle, const OrtNode* fused, OrtNode** context);
 
   const Runtime& runtime_;
@@ -31,8 +35,11 @@ class Provider : public OrtEp {
   const OrtLogger* logger_;
   Gpu* gpu_;
   std::shared_ptr<ThreadPool> pool_;
-  std::string model_;               // for messages
-  std::set<std::string> inferred_;  // names of inferred values
+  std::shared_ptr<Trace> trace_;
+  std::shared_ptr<Replays> replays_;  // null without Options::captures_graphs
+  size_t regions_ = 0;                // compiled
+  std::string model_;                 // for messages
+  std::set<std::string> inferred_;    // names of inferred values
   std::string compatibility_;
   int plans_ = 0;  // in EPContext nodes
 };

@@ -28,13 +28,16 @@ StatusCode code_of(ErrorCode code) {
 
 }  // namespace
 
-Runtime::Runtime(const OrtApiBase& base) : api_(base.get_api(kAbiVersion)) {
-  if (base.get_api(kAbiVersion) == nullptr) {
-    fail(ErrorCode::kInvalidArgument, fmt::format("ONNX Runtime {}", base.get_version_string()),
-         fmt::format("Heddle's plug-in needs version 1.{} or later", kAbiVersion), "Update the package onnxruntime");
-  }
+Runtime::Runtime(const OrtApiBase& base) : base_(&base), api_(base.get_api(kOldestAbi)) {
+  require(kOldestAbi, "Heddle's plug-in");
   ep_api_ = Table(api_(api::kGetEpApi));
   editor_api_ = Table(api_(api::kGetModelEditorApi));
+}
+
+void Runtime::require(uint32_t version, const std::string& what) const {
+  if (base_->get_api(version) != nullptr) return;
+  fail(ErrorCode::kInvalidArgument, fmt::format("ONNX Runtime {}", base_->get_version_string()),
+       fmt::format("{} needs version 1.{} or later", what, version), "Update the package onnxruntime");
 }
 
 void Runtime::check(OrtStatus* status) const {

@@ -14,6 +14,9 @@ class Runtime {
   // Throws kInvalidArgument if this ONNX Runtime is older than the interface.
   explicit Runtime(const OrtApiBase& base);
 
+  // Throws kInvalidArgument if this ONNX Runtime is older than `version` of the interface, which `what` needs.
+  void require(uint32_t version, const std::string& what) const;
+
   const Table& api() const { return api_; }
   const Table& ep_api() const { return ep_api_; }
   const Table& editor_api() const { return editor_api_; }
@@ -47,6 +50,7 @@ class Runtime {
  private:
   OrtStatus* status_of(const Error& error) const noexcept;
 
+  const OrtApiBase* base_;
   Table api_, ep_api_, editor_api_;
 };
 

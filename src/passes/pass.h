@@ -60,5 +60,8 @@ struct PipelineOptions {
 // `disabled`. Throws kInternal, with the name of the pass, if the result of a pass does not verify.
 ir::Graph run_pipeline(const ir::Graph& graph, const PassContext& context, const PipelineOptions& options = {});
 ir::Graph run_passes(const ir::Graph& graph, std::span<const std::string> names, const PassContext& context);
+// Returns how the pipeline would compute the products of quantised operands. Runs no pass that comes after those that
+// decide it, so the values of large constants do not matter.
+QuantisedProducts find_quantised_products(const ir::Graph& graph, PassContext context);
 
 }  // namespace heddle::passes

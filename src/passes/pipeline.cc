@@ -361,4 +361,15 @@ ir::Graph run_passes(const ir::Graph& graph, std::span<const std::string> names,
   return current;
 }
 
+QuantisedProducts find_quantised_products(const ir::Graph& graph, PassContext context) {
+  QuantisedProducts found;
+  context.quantised = &found;
+  ir::Graph current = graph;
+  for (const Pass& pass : pipeline()) {
+    run_and_verify(pass, current, context, false);
+    if (pass.run == quantized_weights) break;
+  }
+  return found;
+}
+
 }  // namespace heddle::passes

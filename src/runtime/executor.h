@@ -75,7 +75,7 @@ bool made_for_hip(const Plan& plan);
 struct ExecutorOptions {
   int device = 0;  // the number of the GPU
   // Kernels missing from the plan's library are looked up in these (CPU only).
-  Libraries libraries;
+  Libraries libraries = {};
   // GPU only: the first run(), not make_executor(), allocates the device memory of run(). enqueue() needs none of it.
   bool callers_memory = false;
 };

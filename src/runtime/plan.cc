@@ -147,10 +147,11 @@ class Validator {
       require(patch.argument >= 0 && static_cast<size_t>(patch.argument) < launch.arguments.size() &&
                   patch.operand >= 0 && static_cast<size_t>(patch.operand) < operands && patch.offset >= 0,
               "a launch's pointer refers to nothing");
-      const bool begins_inside =
-          patch.begin == 0 || (patch.begin > 0 && static_cast<size_t>(patch.operand) < step.operands.size() &&
-                               patch.begin < buffer(step.operands[static_cast<size_t>(patch.operand)]).bytes);
-      require(begins_inside, "a launch's pointer lies outside its operand");
+      const auto operand = static_cast<size_t>(patch.operand);
+      const int64_t bytes_there =
+          operand < step.operands.size() ? buffer(step.operands[operand]).bytes : step.counter_bytes;
+      require(patch.begin == 0 || (patch.begin > 0 && patch.begin < bytes_there),
+              "a launch's pointer lies outside its operand");
       const size_t block = launch.arguments[static_cast<size_t>(patch.argument)].size();
       require(block >= sizeof(uint64_t) && static_cast<size_t>(patch.offset) <= block - sizeof(uint64_t),
               "a launch's pointer lies outside its arguments");

@@ -11,6 +11,7 @@
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/cuda/filter_gradient.h"
 #include "schedule/product/cuda/packed_weights.h"
+#include "schedule/product/cuda/side_by_side.h"
 #include "schedule/product/dot.h"
 #include "schedule/region/bundle.h"
 #include "schedule/region/cpu/backend.h"
@@ -56,6 +57,9 @@ class CpuBackend : public Backend {
                              const ir::Placement& place, const Target& target) const override {
     return cpu_placement_cost(graph, group, value, place, target);
   }
+  std::optional<ScheduledKernel> side_by_side(const std::vector<ScheduledKernel>&, const Target&) const override {
+    return std::nullopt;
+  }
   const AttentionBackend& attention() const override { return cpu_attention(); }
   const BackToBackBackend& back_to_back() const override { return cpu_back_to_back(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
@@ -66,6 +70,8 @@ class CpuBackend : public Backend {
     if (const auto* conv = desc.get<ConvDesc>()) lanes *= static_cast<double>(elements_of(conv->words));
     return std::max(least_seconds(bytes, target), operations / (lanes * target.cpu.peak_gflops() * 1e9));
   }
+
+  SequencePlan plan_sequences(const std::vector<PlannedKernel>&, const Target&) const override { return {}; }
 
   void plan_launches(KernelPlan&, const Target&) const override {}
 };
@@ -103,11 +109,19 @@ class GpuBackend : public Backend {
     std::string why = filter_gradient_placement_obstacle(graph, group, value, place);
     return why.empty() ? cuda_placement_cost(graph.type(value), place) : why;
   }
+  std::optional<ScheduledKernel> side_by_side(const std::vector<ScheduledKernel>& products,
+                                              const Target& target) const override {
+    return schedule::side_by_side(products, target.gpu());
+  }
   const AttentionBackend& attention() const override { return cuda_attention(); }
   const BackToBackBackend& back_to_back() const override { return cuda_back_to_back(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                        const Target& target) const override {
     return std::max(least_seconds(bytes, target), operations / cuda_peak(desc, target.gpu()));
+  }
+
+  SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const Target& target) const override {
+    return schedule::plan_sequences(kernels, target.gpu());
   }
 
   void plan_launches(KernelPlan& plan, const Target& target) const override { plan_gpu_launches(plan, target.gpu()); }

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/analysis/filter_gradient.h"
 #include "schedule/attention/attention.h"
@@ -10,6 +12,7 @@
 #include "schedule/product/contraction_builder.h"
 #include "schedule/region/region.h"
 #include "schedule/region/standalone.h"
+#include "schedule/sequence/sequence.h"
 
 namespace heddle::schedule {
 
@@ -48,11 +51,18 @@ class Backend {
   // make a contraction group slower; empty if it would not.
   virtual std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
                                      const ir::Placement& place, const Target& target) const = 0;
+  // Joins kernels of contraction groups that do not depend on each other and differ only in their bindings. Returns
+  // nullopt if no kernel runs them at once.
+  virtual std::optional<ScheduledKernel> side_by_side(const std::vector<ScheduledKernel>& products,
+                                                      const Target& target) const = 0;
   virtual const AttentionBackend& attention() const = 0;
   virtual const BackToBackBackend& back_to_back() const = 0;
   // A lower bound for the time of a contraction that reads and writes `bytes` bytes and needs `operations` operations.
   virtual double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                                const Target& target) const = 0;
+
+  // Joins consecutive kernels of a plan in one launch. No kernels of a CPU are joined.
+  virtual SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const Target& target) const = 0;
 
   // True if a contraction group should read its packed weights itself, as `packed` does. If false, it reads them as
   // floats, and the group is `widened`. Sets `*reason`.

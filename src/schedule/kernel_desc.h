@@ -39,6 +39,7 @@ struct RecurrentDesc;       // schedule/recurrence/recurrent.h: all steps of a l
 struct AttentionDesc;       // schedule/attention/attention.h: product, softmax, product on a GPU
 struct CudaBackToBackDesc;  // schedule/back_to_back/back_to_back.h: two contractions
 struct CpuBackToBackDesc;   // schedule/back_to_back/cpu.h: two or more contractions on a CPU
+struct SequenceDesc;        // schedule/sequence/sequence.h: several GPU kernels as phases of one launch
 struct StandaloneDesc;      // schedule/region/standalone.h: a single node with a library kernel (scatter, top-k)
 // A kernel written in the tile language. The driver emits its code, since only the driver knows the tile language.
 struct TileDesc {
@@ -60,7 +61,7 @@ struct KernelDesc {
                std::shared_ptr<const CpuBundleDesc>, std::shared_ptr<const CudaBundleDesc>,
                std::shared_ptr<const RecurrentDesc>, std::shared_ptr<const AttentionDesc>,
                std::shared_ptr<const CudaBackToBackDesc>, std::shared_ptr<const CpuBackToBackDesc>,
-               std::shared_ptr<const TileDesc>>
+               std::shared_ptr<const SequenceDesc>, std::shared_ptr<const TileDesc>>
       body;
 
   // The body if its type is Body, else null.

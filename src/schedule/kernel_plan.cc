@@ -8,8 +8,10 @@
 #include "schedule/backend.h"
 #include "schedule/product/cuda/contraction.h"
 #include "schedule/product/cuda/family.h"
+#include "schedule/product/cuda/side_by_side.h"
 #include "schedule/recurrence/recurrent.h"
 #include "schedule/region/cuda/launch/launch.h"
+#include "schedule/sequence/sequence.h"
 #include "target/cuda_occupancy.h"
 
 namespace heddle::schedule {
@@ -26,13 +28,17 @@ KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const G
                     [&](const CudaBackToBackDesc& both) {
                       return plan_launches(both, desc.operands, config.as<CudaBackToBackConfig>());
                     },
+                    [&](const SequenceDesc& sequence) { return plan_launches(sequence, target, operands); },
                     [&](const StandaloneDesc& standalone) { return plan_launches(standalone, config, operands); },
                     [&](const ContractionDesc& contraction) {
                       if (const auto* window = contraction.get<WindowDesc>()) {
                         return KernelLaunches{{plan_launch(*window, config)}};
                       }
-                      const ProductTask task{*contraction.get<Product>(), contraction.epilogue, desc.operands};
-                      return cuda_family_of(config).launches(task, config, target);
+                      const std::vector<Operand> of_one = operands_of_one(contraction, desc.operands);
+                      const ProductTask task{*contraction.get<Product>(), contraction.epilogue, of_one};
+                      KernelLaunches made = cuda_family_of(config).launches(task, config, target);
+                      repeat_launches(made, contraction.copies, of_one.size());
+                      return made;
                     },
                     [](const auto&) { return KernelLaunches{}; });  // of a CPU, and TileDesc: who wrote it has them
 }

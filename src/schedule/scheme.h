@@ -46,8 +46,8 @@ struct StitchOptions {
   // Computes reductions and outputs over the same data in one loop. If false, each has a separate loop.
   bool dominant_merging = true;
   // Lets more of a group be one launch on a GPU: reductions over different axes share one read, independent reductions
-  // go side by side, and the last blocks of a kernel compute the next one. If false, only elementwise kernels share
-  // launches.
+  // go side by side, and the last blocks of a kernel compute the next one. Products of several groups go side by side,
+  // too. If false, only elementwise kernels share launches.
   bool global = true;
   ForcedMapping mapping = ForcedMapping::kNone;  // of reductions on a GPU
   bool operator==(const StitchOptions&) const = default;

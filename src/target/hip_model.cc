@@ -4,6 +4,7 @@ namespace heddle {
 
 HipChip with_scaled_model(HipChip chip) {
   chip.model = scaled_from_h200(chip.name, 0, chip.facts).model;
+  chip.model.chip.grid_wait_us = 0;  // unknown, so that no kernels share a launch whose blocks wait for each other
   return chip;
 }
 

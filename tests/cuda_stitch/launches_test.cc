@@ -122,6 +122,31 @@ TEST(CudaLaunches, ShiftedReadsAreNoLastStep) {
   }
 }
 
+// Where a guard selects another value, the reduction reads no address outside of its operand.
+TEST(CudaLaunches, ReductionsBelowAGuardStayInside) {
+  for (const bool in_parts : {false, true}) {
+    Batch batch(test_target(), in_parts ? kInParts : schedule::StitchOptions{});
+    for (const auto& [m, n] : {std::pair<int64_t, int64_t>{300, 1024}, {131, 3001}}) {
+      batch.add(
+          "rolled columns" + std::to_string(n),
+          [m = m, n = n](Builder& b) {
+            const auto sum = b.reduce("sum", input(b, "x", DType::kF32, {m, n}), {0}, false);
+            const std::vector<ir::ValueId> parts = {b.slice_dim(sum, 0, 5, n), b.slice_dim(sum, 0, 0, 5)};
+            b.graph().output("y", b.concat(parts, 0));
+          },
+          1e-3);
+      batch.add(
+          "padded rows" + std::to_string(n),
+          [m = m, n = n](Builder& b) {
+            const auto most = b.reduce("max", input(b, "x", DType::kF32, {n, m}), {1}, false);
+            b.graph().output("y", b.concat(std::vector<ir::ValueId>{most, input(b, "tail", DType::kF32, {70})}, 0));
+          },
+          1e-3);
+    }
+    batch.run();
+  }
+}
+
 // What stays apart says why.
 TEST(CudaLaunches, RefusalsHaveReasons) {
   const schedule::ScheduledGroup large = schedule_of([](Builder& b) { rows_and_columns(b, 8192, 1024); });

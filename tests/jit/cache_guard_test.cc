@@ -313,5 +313,21 @@ TEST_F(CacheGuard, AProcessThatIsKilledKeepsNobodyWaitingAndLeavesNothing) {
   EXPECT_EQ(files_in("scratch"), 0u);
 }
 
+// In a process of its own, since the choice cannot be taken back.
+TEST(CacheFolder, IsChosenOnce) {
+  const auto choose = [] {
+    Cache::use_folder("/tmp/one");
+    Cache::use_folder("/tmp/one");
+    if (Cache::of_user().folder() != "/tmp/one") std::exit(1);
+    try {
+      Cache::use_folder("/tmp/two");
+    } catch (const Error& error) {
+      std::exit(error.code() == ErrorCode::kInvalidArgument ? 0 : 2);
+    }
+    std::exit(3);
+  };
+  EXPECT_EXIT(choose(), testing::ExitedWithCode(0), "");
+}
+
 }  // namespace
 }  // namespace heddle::jit

@@ -48,6 +48,8 @@ TEST(OrtOptions, RefusesWhatItDoesNotKnow) {
   EXPECT_THAT(message("threads", "two"), HasSubstr("not a number"));
   EXPECT_THAT(message("cache", "yes"), HasSubstr("neither 0 nor 1"));
   EXPECT_THAT(message("ranges", "seq=1"), HasSubstr("EXTENT=MIN..MAX"));
+  EXPECT_THAT(message("cache_folder", ""), HasSubstr("empty"));
+  EXPECT_THAT(message("graph_capture", "1"), HasSubstr("runs on a CPU"));
   EXPECT_THAT(message("regions", "some"), HasSubstr("gain or all"));
 }
 

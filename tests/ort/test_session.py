@@ -4,6 +4,7 @@ They run on the CPU, or on the device $HEDDLE_TEST_TARGET, such as cuda:0 (the e
 Results are compared with those of ONNX Runtime's own provider, on random inputs. That a session runs at all shows that
 the tables of src/ort/abi.h are those of this release: a wrong position calls another function."""
 
+import json
 import os
 import pathlib
 import resource
@@ -22,6 +23,7 @@ from onnx import TensorProto, helper, numpy_helper
 LIBRARY = pathlib.Path(sys.argv[1]).resolve()
 NAME = "HeddleExecutionProvider"
 TARGET = os.environ.get("HEDDLE_TEST_TARGET", "cpu")
+VERSION = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
 RANDOM = np.random.default_rng(5)
 
 
@@ -154,15 +156,38 @@ class SessionTest(unittest.TestCase):
         lone = model_of([helper.make_node("Relu", ["x"], ["y"])], [("x", np.float32, [8])], [("y", np.float32, [8])])
         self.assertEqual(taken(session(lone)), [])
         self.assertEqual(taken(session(lone, {"regions": "all"})), ["Relu"])
-        low_bit = model_of(
+
+    def test_takes_quantised_regions_that_it_computes_in_integers(self):
+        scale = np.float32(0.01)
+        dynamic = model_of(
             [helper.make_node("MatMulInteger", ["x", "w"], ["a"]), helper.make_node("Cast", ["a"], ["b"], to=1),
              helper.make_node("Mul", ["b", "s"], ["c"]), helper.make_node("Relu", ["c"], ["y"])],
             [("x", np.uint8, [3, 64])], [("y", np.float32, [3, 16])],
-            {"w": RANDOM.integers(-128, 128, (64, 16)).astype(np.int8), "s": np.float32(0.01)})
-        self.assertEqual(taken(session(low_bit)), [])
-        made = session(low_bit, {"regions": "all"})
-        self.assertIn("MatMulInteger", taken(made))
-        self.check(made, low_bit, {"x": RANDOM.integers(0, 256, (3, 64)).astype(np.uint8)})
+            {"w": RANDOM.integers(-128, 128, (64, 16)).astype(np.int8), "s": scale})
+        made = session(dynamic)
+        self.assertEqual(taken(made), ["Cast", "MatMulInteger", "Mul", "Relu"])
+        self.check(made, dynamic, {"x": RANDOM.integers(0, 256, (3, 64)).astype(np.uint8)})
+        # Bytes between all nodes.
+        conv = [scale, np.uint8(0), RANDOM.integers(-128, 128, (8, 8, 3, 3)).astype(np.int8), scale, np.int8(0), np.float32(0.1), np.uint8(120)]
+        names = ["xs", "xz", "w", "ws", "wz", "ys", "yz"]
+        whole = model_of([helper.make_node("QLinearConv", ["x", *names], ["a"], pads=[1] * 4),
+                          helper.make_node("QLinearConv", ["a", *names], ["y"], pads=[1] * 4)],
+                         [("x", np.uint8, [1, 8, 9, 9])], [("y", np.uint8, [1, 8, 9, 9])], dict(zip(names, conv, strict=True)))
+        made = session(whole)
+        self.assertEqual(taken(made), ["QLinearConv", "QLinearConv"])
+        self.check(made, whole, {"x": RANDOM.integers(0, 256, (1, 8, 9, 9)).astype(np.uint8)})
+
+    def test_leaves_quantised_regions_that_it_would_compute_in_floats(self):
+        computed = model_of(
+            [helper.make_node("ConvInteger", ["x", "w"], ["a"]), helper.make_node("Cast", ["a"], ["b"], to=1),
+             helper.make_node("Relu", ["b"], ["c"]), helper.make_node("Sqrt", ["c"], ["y"])],
+            [("x", np.uint8, [1, 4, 9, 9]), ("w", np.uint8, [4, 4, 3, 3])], [("y", np.float32, [1, 4, 7, 7])])
+        every = ["Cast", "ConvInteger", "Relu", "Sqrt"]
+        self.assertEqual(taken(session(computed)), [] if TARGET == "cpu" else every)
+        made = session(computed, {"regions": "all"})
+        self.assertEqual(taken(made), every)
+        self.check(made, computed, {name: RANDOM.integers(0, 256, shape).astype(np.uint8)
+                                    for name, shape in (("x", (1, 4, 9, 9)), ("w", (4, 4, 3, 3)))})
 
     def test_element_types(self):
         for kind in (np.float64, np.float16, np.int32, np.int64, np.uint8, np.int8):
@@ -202,7 +227,7 @@ class SessionTest(unittest.TestCase):
 
     def test_wrong_options_are_errors(self):
         for given, wanted in (({"precison": "f16"}, "Did you mean precision?"), ({"threads": "many"}, "not a number"),
-                              ({"precision": "f15"}, "f15")):
+                              ({"precision": "f15"}, "f15"), ({"cache_folder": ""}, "it is empty")):
             with self.assertRaisesRegex(Exception, f"HDL201(?s:.*){wanted}"):
                 session(perceptron(), given)
 
@@ -238,26 +263,89 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(wrong, [])
 
     def test_many_sessions_and_runs_keep_no_memory(self):
-        model = perceptron()
-        one, inputs = session(model), {"x": normal(3, 48)}
+        model, inputs = perceptron(), {"x": normal(3, 48)}
+        one = session(model)
         expected = one.run(None, inputs)[0]
-        before = None
-        for i in range(30):
-            np.testing.assert_array_equal(session(model).run(None, inputs)[0], expected)
-            before = memory_in_use() if i == 10 else before
-        for _ in range(2000):
+        many = [session(model) for _ in range(100)]
+        for made in many:
+            np.testing.assert_array_equal(made.run(None, inputs)[0], expected)
+        del made
+        many.clear()
+        before = memory_in_use()
+        for _ in range(20):
+            session(model).run(None, inputs)
+        for _ in range(10_000):
             one.run(None, inputs)
         self.assertLess(memory_in_use() - before, 8 << 20)
+
+    @unittest.skipIf(VERSION < (1, 25), "skipped: this release takes no events of providers")
+    def test_a_profile_has_the_steps(self):
+        model = perceptron()
+        given = options()
+        given.enable_profiling = True
+        with tempfile.TemporaryDirectory() as folder:
+            given.profile_file_prefix = f"{folder}/profile"
+            made = onnxruntime.InferenceSession(model.SerializeToString(), given, enable_fallback=0)
+            inputs = {"x": normal(300, 48)}
+            for _ in range(3):
+                made.run(None, inputs)
+            events = json.loads(pathlib.Path(made.end_profiling()).read_text())
+        runs = [event for event in events if event["name"] == "model_run"]
+        steps = [event for event in events if event["cat"] == "Kernel"]
+        self.assertEqual(len(runs), 3)
+        self.assertGreaterEqual(len(steps), 3)
+        if TARGET == "cpu":
+            nodes = {node.split("/")[0] for step in steps for node in step["args"]["nodes"].split(", ")}
+            self.assertEqual(nodes, {"product", "relu", "softmax"})
+            for step in steps:  # each within a run
+                self.assertTrue(any(run["ts"] <= step["ts"] and step["ts"] + step["dur"] <= run["ts"] + run["dur"] + 1 for run in runs))
+        made.run(None, inputs)  # without a profile
+
+    def bound(self, made, x, shape):
+        """A binding to device memory, with the input and the output in it."""
+        place = ("gpu", int(TARGET.split(":")[1]), 0x10DE)
+        given = onnxruntime.OrtValue.ortvalue_from_numpy(x, *place)
+        result = onnxruntime.OrtValue.ortvalue_from_shape_and_type(shape, np.float32, *place)
+        binding = made.io_binding()
+        binding.bind_ortvalue_input("x", given)
+        binding.bind_ortvalue_output("y", result)
+        return binding, given, result
+
+    @unittest.skipIf(TARGET == "cpu" or VERSION < (1, 26), "skipped: there are no graphs")
+    def test_later_runs_replay_a_graph(self):
+        model, given = perceptron(), options({"graph_capture": "1"})
+        given.enable_profiling = True
+        with tempfile.TemporaryDirectory() as folder:
+            given.profile_file_prefix = f"{folder}/profile"
+            made = onnxruntime.InferenceSession(model.SerializeToString(), given, enable_fallback=0)
+            sides = []
+            for number, batch in (("1", 9), ("2", 4)):
+                run_options = onnxruntime.RunOptions()
+                run_options.add_run_config_entry("gpu_graph_id", number)
+                sides.append((run_options, *self.bound(made, normal(batch, 48), [batch, 32])))
+            for _ in range(3):
+                for run_options, binding, x, y in sides:
+                    value = normal(*x.shape())
+                    x.update_inplace(value)
+                    made.run_with_iobinding(binding, run_options)
+                    np.testing.assert_allclose(y.numpy(), plain(model).run(None, {"x": value})[0], rtol=1e-5, atol=1e-5)
+                self.check(session(model), model, {"x": normal(6, 48)})  # uses the memory that others have freed
+            events = json.loads(pathlib.Path(made.end_profiling()).read_text())
+        # A replay passes by the nodes.
+        self.assertEqual(len([event for event in events if event["name"].endswith("kernel_time")]), 2)
+
+    @unittest.skipIf(TARGET == "cpu", "skipped: there are no graphs")
+    def test_a_graph_holds_no_step_of_the_host(self):
+        nodes = [helper.make_node("Sin", ["x"], ["a"]), helper.make_node("Det", ["a"], ["b"]), helper.make_node("Exp", ["b"], ["y"])]
+        model = model_of(nodes, [("x", np.float32, [3, 4, 4])], [("y", np.float32, [3])])
+        with self.assertRaisesRegex(Exception, "runs on the host" if VERSION >= (1, 26) else "needs version 1.26"):
+            session(model, {"graph_capture": "1"})
 
     @unittest.skipIf(TARGET == "cpu", "skipped: there is no device memory")
     def test_tensors_in_device_memory(self):
         model, x = perceptron(), normal(9, 48)
-        made, place = session(model), ("gpu", int(TARGET.split(":")[1]), 0x10DE)
-        given = onnxruntime.OrtValue.ortvalue_from_numpy(x, *place)
-        result = onnxruntime.OrtValue.ortvalue_from_shape_and_type([9, 32], np.float32, *place)
-        binding = made.io_binding()
-        binding.bind_ortvalue_input("x", given)
-        binding.bind_ortvalue_output("y", result)
+        made = session(model)
+        binding, _, result = self.bound(made, x, [9, 32])
         for _ in range(3):
             made.run_with_iobinding(binding)
         np.testing.assert_allclose(result.numpy(), plain(model).run(None, {"x": x})[0], rtol=1e-5, atol=1e-5)
@@ -287,7 +375,8 @@ import sys, numpy, onnxruntime
 onnxruntime.register_execution_provider_library("heddle", sys.argv[1])
 options = onnxruntime.SessionOptions()
 options.log_severity_level = 4
-options.add_provider_for_devices([d for d in onnxruntime.get_ep_devices() if d.ep_metadata.get("target") == sys.argv[5]], {})
+options.add_provider_for_devices([d for d in onnxruntime.get_ep_devices() if d.ep_metadata.get("target") == sys.argv[5]],
+                                 dict(item.split("=") for item in sys.argv[6:]))
 session = onnxruntime.InferenceSession(sys.argv[2], options, enable_fallback=0)
 numpy.save(sys.argv[4], session.run(None, {"x": numpy.load(sys.argv[3])})[0])
 """
@@ -312,11 +401,14 @@ class ContextTest(unittest.TestCase):
         self.expected = made.run(None, {"x": self.x})[0]
         return pathlib.Path(context).parent
 
-    def load(self, folder):
-        """Loads a model with plans in a process without compiler and cache; returns its results."""
-        out = f"{self.folder.name}/y.npy"
-        environment = dict(os.environ, HEDDLE_CXX="/nonexistent", HEDDLE_CACHE_DIR=f"{self.folder.name}/empty")
-        done = subprocess.run([sys.executable, "-c", LOAD, LIBRARY, f"{folder}/model_ctx.onnx", f"{self.folder.name}/x.npy", out, TARGET],
+    def load(self, model, *provider, compiler=False, isa=""):
+        """Loads a model in a process of its own, with an empty cache; returns its results, or what it said."""
+        model, out = pathlib.Path(model), f"{self.folder.name}/y.npy"
+        environment = dict(os.environ, HEDDLE_CACHE_DIR=f"{self.folder.name}/empty", HEDDLE_CPU_ISA=isa)
+        if not compiler:
+            environment["HEDDLE_CXX"] = "/nonexistent"
+        path = model / "model_ctx.onnx" if model.is_dir() else model
+        done = subprocess.run([sys.executable, "-c", LOAD, LIBRARY, path, f"{self.folder.name}/x.npy", out, TARGET, *provider],
                               capture_output=True, text=True, env=environment)
         return np.load(out) if done.returncode == 0 else done.stderr
 
@@ -349,6 +441,21 @@ class ContextTest(unittest.TestCase):
                 attribute.s = b"../out/" + attribute.s
         onnx.save(model, folder / "model_ctx.onnx")
         self.assertIn("beside the model", self.load(folder))
+
+    def test_the_cache_is_in_the_folder_of_the_option(self):
+        folder = self.make("1")
+        made = self.load(folder.parent / "model.onnx", f"cache_folder={self.folder.name}/chosen", compiler=True)
+        np.testing.assert_allclose(made, self.expected, rtol=1e-5, atol=1e-6)
+        self.assertTrue(list(pathlib.Path(self.folder.name, "chosen/plan").iterdir()))
+        self.assertFalse(pathlib.Path(self.folder.name, "empty").exists())
+
+    @unittest.skipIf(TARGET != "cpu" or os.environ.get("HEDDLE_CPU_ISA") == "avx2", "skipped: there is one kind of CPU")
+    def test_refuses_a_plan_of_another_machine(self):
+        folder = self.make("1")
+        with open("/proc/cpuinfo") as file:
+            if "avx512f" not in file.read():
+                self.skipTest("skipped: there is no CPU that this one is not")
+        self.assertRegex(self.load(folder, isa="avx2"), "HDL406(?s:.*)this machine is cpu-avx2")
 
     def test_refuses_other_shapes(self):
         folder = self.make("1")

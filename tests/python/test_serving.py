@@ -1,9 +1,14 @@
-"""The programs of examples/python/serving: Triton's Python backend against a stand-in of its side, Ray Serve on the loopback where Ray is."""
+"""The programs of examples/python/serving: Triton's Python backend against a stand-in of its side, servers on the loopback where their
+packages are installed."""
+import concurrent.futures
+import contextlib
 import importlib.util
 import json
 import os
 import pathlib
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +22,10 @@ import models
 import numpy as np
 
 SERVING = pathlib.Path(os.environ["HEDDLE_EXAMPLES"]) / "serving"
-HAS_RAY = importlib.util.find_spec("ray") is not None
+
+
+def has(package):
+    return importlib.util.find_spec(package) is not None
 
 
 def save_open(path):
@@ -89,33 +97,85 @@ class Triton(unittest.TestCase):
         self.assertIn("HDL", str(second.error))
 
 
-@unittest.skipUnless(HAS_RAY, "skipped: there is no Ray")
-class RayServe(unittest.TestCase):
-    def test_serves_rows(self):
-        with tempfile.TemporaryDirectory() as folder:
-            mlp = save_open(pathlib.Path(folder) / "model.onnx")
-            server = subprocess.Popen([sys.executable, SERVING / "ray_serve.py", f"{folder}/model.onnx", "x"],
-                                      stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            self.addCleanup(server.wait)
-            self.addCleanup(server.terminate)
-            x = np.random.default_rng(0).standard_normal(8, dtype=np.float32)
-            np.testing.assert_allclose(self.ask(x.tolist(), 120), expected(mlp, x), rtol=1e-5, atol=1e-5)
-            with self.assertRaises(urllib.error.HTTPError):
-                self.ask([1.0], 0)
-            np.testing.assert_allclose(self.ask(x.tolist(), 0), expected(mlp, x), rtol=1e-5, atol=1e-5)
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
-    def ask(self, row, patience):
-        """The answer; for so many seconds the server may still be starting."""
+
+class Server(unittest.TestCase):
+    def start(self, program, *arguments):
+        """Starts a program with a model. Returns the model."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        mlp = save_open(pathlib.Path(folder.name) / "model.onnx")
+        server = subprocess.Popen([sys.executable, SERVING / program, f"{folder.name}/model.onnx", "x", *arguments],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+        self.addCleanup(self.end, server)
+        return mlp
+
+    def end(self, server):
+        """Also ends processes of the server's that outlive it."""
+        server.terminate()
+        try:
+            server.wait(20)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGKILL)
+
+    def ask(self, url, content, patience=0):
+        """The answer; for `patience` seconds the server may still be starting."""
         end = time.monotonic() + patience
         while True:
             try:
-                request = urllib.request.Request("http://127.0.0.1:8000/", json.dumps(row).encode())
+                request = urllib.request.Request(url, json.dumps(content).encode(), {"Content-Type": "application/json"})
                 with urllib.request.urlopen(request, timeout=30) as answer:
                     return json.loads(answer.read())
             except (urllib.error.URLError, ConnectionError):
                 if time.monotonic() > end:
                     raise
                 time.sleep(0.5)
+
+    def check_rows(self, url, mlp):
+        """Rows one at a time, and several at once."""
+        rows = np.random.default_rng(0).standard_normal((6, 8), dtype=np.float32)
+        np.testing.assert_allclose(self.ask(url, rows[0].tolist(), 120), expected(mlp, rows[0]), rtol=1e-5, atol=1e-5)
+        with self.assertRaises(urllib.error.HTTPError):
+            self.ask(url, [1.0])
+        with concurrent.futures.ThreadPoolExecutor(len(rows)) as pool:
+            answers = list(pool.map(lambda row: self.ask(url, row.tolist()), rows))
+        np.testing.assert_allclose(answers, expected(mlp, rows), rtol=1e-5, atol=1e-5)
+
+
+@unittest.skipUnless(has("ray"), "skipped: there is no Ray")
+class RayServe(Server):
+    def test_serves_rows(self):
+        self.check_rows("http://127.0.0.1:8000/", self.start("ray_serve.py"))
+
+
+@unittest.skipUnless(has("litserve"), "skipped: there is no LitServe")
+class LitServe(Server):
+    def test_serves_rows(self):
+        port = free_port()
+        self.check_rows(f"http://127.0.0.1:{port}/predict", self.start("litserve_rows.py", str(port)))
+
+
+@unittest.skipUnless(has("kserve"), "skipped: there is no KServe")
+class KServe(Server):
+    def test_serves_both_protocols(self):
+        port = free_port()
+        mlp = self.start("kserve_model.py", "--http_port", str(port), "--enable_grpc", "false")
+        url = f"http://127.0.0.1:{port}"
+        rows = np.random.default_rng(0).standard_normal((5, 8), dtype=np.float32)
+        answer = self.ask(f"{url}/v1/models/rows:predict", {"instances": rows.tolist()}, 120)
+        np.testing.assert_allclose(answer["predictions"], expected(mlp, rows), rtol=1e-5, atol=1e-5)
+        with self.assertRaises(urllib.error.HTTPError) as raised:
+            self.ask(f"{url}/v1/models/rows:predict", {"instances": [[1.0]]})
+        self.assertEqual(raised.exception.code, 400)
+        tensor = {"name": "x", "shape": [5, 8], "datatype": "FP32", "data": rows.ravel().tolist()}
+        output, = self.ask(f"{url}/v2/models/rows/infer", {"inputs": [tensor]})["outputs"]
+        self.assertEqual((output["name"], output["datatype"]), ("y", "FP32"))
+        np.testing.assert_allclose(np.reshape(output["data"], output["shape"]), expected(mlp, rows), rtol=1e-5, atol=1e-5)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,9 @@ MOST_ROWS = 32
 @serve.deployment(max_ongoing_requests=4 * MOST_ROWS)
 class Rows:
     def __init__(self, path, name):
+        self.load(path, name)
+
+    def load(self, path, name):
         import heddle  # in the replica's process
 
         self.model = heddle.compile(path, threads=1, dims={f"{name}.0": (1, MOST_ROWS)})

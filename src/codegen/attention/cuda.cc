@@ -12,6 +12,7 @@
 #include "schedule/attention/cuda/launch.h"
 #include "schedule/attention/cuda/mma_choice.h"
 #include "schedule/attention/cuda/model.h"
+#include "schedule/sequence/phase.h"
 #include "target/argument_block.h"
 
 namespace heddle::codegen {
@@ -53,8 +54,10 @@ std::string config_text(const AttentionDesc& a, const CudaAttentionConfig& c) {
              a.pages ? fmt::format("  static constexpr int kPage = {};\n", a.pages->keys) : "");
 }
 
-// The operands that are not views of TMA, the functors of a unit and the epilogue.
-std::string parameters(const KernelHead& head, const std::vector<std::pair<std::string, std::string>>& list) {
+// Types, which the unit defines, and names of parameters.
+using Parameters = std::vector<std::pair<std::string, std::string>>;
+
+std::string parameters(const KernelHead& head, const Parameters& list) {
   std::string text;
   for (const auto& [type, name] : list) {
     text += fmt::format(",\n        const __grid_constant__ {}_parts::{} {}", head.symbol, type, name);
@@ -62,15 +65,27 @@ std::string parameters(const KernelHead& head, const std::vector<std::pair<std::
   return text;
 }
 
-std::string kernel_text(const KernelHead& head, const AttentionDesc& a, const CudaAttentionConfig& c) {
-  const bool by_warps = schedule::is_by_warps(c);
-  std::vector<std::pair<std::string, std::string>> list;
-  if (by_warps) list = {{"Q", "q"}, {"K", "k"}, {"V", "v"}};
+// The operands that are not views of TMA, the functors of a unit and the epilogue.
+Parameters parameters_of(const AttentionDesc& a, const CudaAttentionConfig& c) {
+  Parameters list;
+  if (schedule::is_by_warps(c)) list = {{"Q", "q"}, {"K", "k"}, {"V", "v"}};
   list.emplace_back("Scores", "scores");
   if (a.sink) list.emplace_back("Sink", "sink");
   if (a.length) list.emplace_back("Length", "length");
   list.emplace_back("Epilogue", "epilogue");
   if (a.pages) list.emplace_back("Pages", "pages");
+  return list;
+}
+
+const char* sink_text(const AttentionDesc& a) {
+  return a.sink ? "sink" : "tile::cuda::NoSink{}";
+}
+const char* length_text(const AttentionDesc& a) {
+  return a.length ? "length" : "tile::cuda::NoLength{}";
+}
+
+std::string kernel_text(const KernelHead& head, const AttentionDesc& a, const CudaAttentionConfig& c) {
+  const bool by_warps = schedule::is_by_warps(c);
   const std::string traits =
       fmt::format("tile::{}::AttentionTraits<{}_parts::Config>::kThreads", by_warps ? "sm80" : "sm90", head.symbol);
   const std::string maps =
@@ -82,13 +97,13 @@ std::string kernel_text(const KernelHead& head, const AttentionDesc& a, const Cu
       "    {0}({4}const __grid_constant__ tile::AttentionArgs args{5}) {{\n"
       "{1}  tile::{6}::attention<{0}_parts::Config>({7}, scores, {8}, {9}, epilogue{10});\n"
       "}}\n",
-      head.symbol, first_lines(head), traits, c.blocks, maps, parameters(head, list), by_warps ? "sm80" : "sm90",
-      by_warps ? "args, q, k, v" : "q, k, v, args", a.sink ? "sink" : "tile::cuda::NoSink{}",
-      a.length ? "length" : "tile::cuda::NoLength{}", a.pages ? ", pages" : "");
+      head.symbol, first_lines(head), traits, c.blocks, maps, parameters(head, parameters_of(a, c)),
+      by_warps ? "sm80" : "sm90", by_warps ? "args, q, k, v" : "q, k, v, args", sink_text(a), length_text(a),
+      a.pages ? ", pages" : "");
 }
 
 std::string combine_text(const KernelHead& head, const AttentionDesc& a) {
-  std::vector<std::pair<std::string, std::string>> list;
+  Parameters list;
   if (a.sink) list.emplace_back("Sink", "sink");
   list.emplace_back("Epilogue", "epilogue");
   return fmt::format(
@@ -96,7 +111,7 @@ std::string combine_text(const KernelHead& head, const AttentionDesc& a) {
       "    {0}_combine(const __grid_constant__ tile::AttentionArgs args{2}) {{\n"
       "{1}  tile::cuda::attention_combine<{0}_parts::Config>(args, {3}, epilogue);\n"
       "}}\n",
-      head.symbol, first_lines(head), parameters(head, list), a.sink ? "sink" : "tile::cuda::NoSink{}");
+      head.symbol, first_lines(head), parameters(head, list), sink_text(a));
 }
 
 // All that the text is made of: operands of mma.sync, functors.
@@ -138,51 +153,98 @@ Parts parts_of(const AttentionDesc& a, const schedule::KernelPlan& plan) {
   return parts;
 }
 
-std::string text_of(const AttentionDesc& a, const CudaAttentionConfig& config, const Parts& parts,
-                    const KernelHead& head) {
-  std::string text = fmt::format("namespace {}_parts {{\n", head.symbol);
+// What the namespace <name>_parts holds.
+std::string definitions_of(const AttentionDesc& a, const CudaAttentionConfig& config, const Parts& parts) {
+  std::string text;
   for (const OperandText& operand : parts.operands) text += operand.text;
   return text + parts.scores.text + (parts.sink ? parts.sink->text : "") + (parts.length ? parts.length->text : "") +
-         parts.epilogue.text + (parts.pages ? parts.pages->text : "") + config_text(a, config) +
-         fmt::format("}}  // namespace {}_parts\n", head.symbol) + kernel_text(head, a, config) +
-         (config.combines ? combine_text(head, a) : "");
+         parts.epilogue.text + (parts.pages ? parts.pages->text : "") + config_text(a, config);
+}
+
+std::string text_of(const AttentionDesc& a, const CudaAttentionConfig& config, const Parts& parts,
+                    const KernelHead& head) {
+  return fmt::format("namespace {0}_parts {{\n{1}}}  // namespace {0}_parts\n", head.symbol,
+                     definitions_of(a, config, parts)) +
+         kernel_text(head, a, config) + (config.combines ? combine_text(head, a) : "");
+}
+
+std::vector<std::string> includes_of(const CudaAttentionConfig& config) {
+  const bool by_warps = schedule::is_by_warps(config);
+  std::vector<std::string> includes = {
+      by_warps ? "tile/kernel/cuda/attention/sm80.h" : "tile/kernel/cuda/attention/sm90.h", "tile/kernel/cuda/row.h",
+      "tile/op/cuda/stitch.h"};
+  if (by_warps) includes.emplace_back("tile/kernel/cuda/operand/operand.h");
+  return includes;
+}
+
+// Appends the arguments of the first launch, in the order of parameters_of().
+void add_arguments(CudaLaunch& launch, std::vector<std::string>& includes, const Parts& parts) {
+  const auto add = [&](const CudaFunctor& functor) {
+    includes.insert(includes.end(), functor.includes.begin(), functor.includes.end());
+    add_argument(launch, functor.block, functor.pointers);
+  };
+  for (const OperandText& operand : parts.operands) add(operand);
+  add(parts.scores);
+  if (parts.sink) add(*parts.sink);
+  if (parts.length) add(*parts.length);
+  add(parts.epilogue);
+  if (parts.pages) add(*parts.pages);
 }
 
 }  // namespace
 
+CudaPhase attention_phase(const schedule::KernelPlan& plan, const AttentionDesc& a) {
+  const auto& config = plan.config.as<CudaAttentionConfig>();
+  const Parts parts = parts_of(a, plan);
+  CudaPhase phase;
+  phase.includes = includes_of(config);
+  phase.launch = plan.launches.front();
+  add_arguments(phase.launch, phase.includes, parts);
+  phase.types = {"tile::AttentionArgs"};
+  std::string list = "const tile::AttentionArgs& args";
+  for (const auto& [type, name] : parameters_of(a, config)) {
+    phase.types.push_back(fmt::format("{}_parts::{}", kStandIn, type));
+    list += fmt::format(", const {}& {}", type, name);
+  }
+  const char* pages = a.pages ? ", pages" : ", tile::cuda::NoPages{}";
+  const std::string ahead = schedule::loads_ahead(a)
+                                ? fmt::format(
+                                      "__device__ __forceinline__ void ahead({}, const unsigned block) {{\n"
+                                      "  tile::sm80::attention_ahead<Config>(args, k, v, {}{}, block);\n"
+                                      "}}\n",
+                                      list, length_text(a), pages)
+                                : "";
+  phase.definitions = fmt::format(
+      "namespace {0}_parts {{\n{1}"
+      "{6}"
+      "__device__ __forceinline__ void run({2}, uint8_t*, const unsigned block) {{\n"
+      "  tile::sm80::attention_block<Config>(args, q, k, v, scores, {3}, {4}, epilogue{5}, block);\n"
+      "}}\n"
+      "}}  // namespace {0}_parts\n",
+      kStandIn, definitions_of(a, config, parts), list, sink_text(a), length_text(a), pages, ahead);
+  return phase;
+}
+
 KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const AttentionDesc& a, const CudaTarget& target) {
   const auto& config = plan.config.as<CudaAttentionConfig>();
-  const bool by_warps = schedule::is_by_warps(config);
   const Parts parts = parts_of(a, plan);
   KernelSource source;
   const std::string draft = text_of(a, config, parts, {"kernel"});
   source.symbol = fmt::format("attention_{}", hash_text(fmt::format("{}\n{}", target.architecture(), draft)).hex());
   source.text = text_of(a, config, parts, {source.symbol, plan.waits});
-  source.includes = {by_warps ? "tile/kernel/cuda/attention/sm80.h" : "tile/kernel/cuda/attention/sm90.h",
-                     "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
-  if (by_warps) source.includes.emplace_back("tile/kernel/cuda/operand/operand.h");
+  source.includes = includes_of(config);
   if (config.combines) source.includes.emplace_back("tile/kernel/cuda/attention/combine.h");
   if (plan.waits) source.includes.emplace_back(kWaitHeader);
   source.launches = plan.launches;
   source.workspace_bytes = plan.workspace_bytes;
   source.counter_bytes = plan.counter_bytes;
-  const auto add = [&](CudaLaunch& launch, const CudaFunctor& functor) {
-    source.includes.insert(source.includes.end(), functor.includes.begin(), functor.includes.end());
-    add_argument(launch, functor.block, functor.pointers);
-  };
-  CudaLaunch& launch = source.launches.front();
-  launch.symbol = source.symbol;
-  for (const OperandText& operand : parts.operands) add(launch, operand);
-  add(launch, parts.scores);
-  if (parts.sink) add(launch, *parts.sink);
-  if (parts.length) add(launch, *parts.length);
-  add(launch, parts.epilogue);
-  if (parts.pages) add(launch, *parts.pages);
+  source.launches.front().symbol = source.symbol;
+  add_arguments(source.launches.front(), source.includes, parts);
   if (config.combines) {
     CudaLaunch& combine = source.launches.at(1);
     combine.symbol = source.symbol + "_combine";
-    if (parts.sink) add(combine, *parts.sink);
-    add(combine, parts.epilogue);
+    if (parts.sink) add_argument(combine, parts.sink->block, parts.sink->pointers);
+    add_argument(combine, parts.epilogue.block, parts.epilogue.pointers);
   }
   return source;
 }

@@ -116,6 +116,16 @@ PlanOf make_plan(const std::string& path, const driver::PlanCache& cache, const 
   return {std::move(plan), "", from_cache};
 }
 
+// The options with the shapes of the inputs, and the values of texts.
+CompileOptions options_with(const std::map<std::string, Tensor>& inputs, CompileOptions options) {
+  options.progress = nullptr;
+  for (const auto& [name, tensor] : inputs) {
+    options.shapes[name] = tensor.shape();
+    if (tensor.dtype() == DType::kString) options.values[name] = tensor;
+  }
+  return options;
+}
+
 PlanOf plan_for(const std::string& path, const CompileOptions& options) {
   // Plans of edited kernels are no plans of the model, and those with the caller's constants would fill the disk with
   // them.
@@ -397,14 +407,17 @@ std::vector<Tensor> Model::Impl::run_in_order(const std::vector<Tensor>& inputs,
   return finish(*variant, as_they_are ? inputs : operands_of(*variant, given), std::move(into));
 }
 
-void Model::Impl::run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory) const {
+void Model::Impl::run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory,
+                                const OnStep& on_step) const {
   const GivenInputs given = in_order(inputs);
   const Variant variant = variant_for(given, true);
+  const runtime::Plan& plan = *variant->plan;
   std::vector<Tensor> into;
-  for (const runtime::Port& port : variant->plan->outputs) {
+  for (const runtime::Port& port : plan.outputs)
     into.push_back(Tensor::borrow(port.dtype, port.shape, memory(into.size(), port.shape), nullptr));
-  }
-  finish(*variant, operands_of(*variant, given), std::move(into));
+  runtime::Executor::Observer tell;
+  if (on_step) tell = [&](size_t step, const auto&) { on_step(plan.steps[step]); };
+  finish(*variant, operands_of(*variant, given), std::move(into), tell);
 }
 
 std::vector<Tensor> Model::Impl::run_given(const GivenInputs& given, std::vector<Tensor> into) const {
@@ -416,9 +429,9 @@ std::vector<Tensor> Model::Impl::run_given(const GivenInputs& given, std::vector
 }
 
 std::vector<Tensor> Model::Impl::finish(const ModelVariant& variant, const std::vector<Tensor>& inputs,
-                                        std::vector<Tensor> into) const {
+                                        std::vector<Tensor> into, const runtime::Executor::Observer& observe) const {
   if (!into.empty()) check_outputs(*variant.plan, inputs, into);
-  std::vector<Tensor> outputs = variant.executor->run(inputs, {}, into);
+  std::vector<Tensor> outputs = variant.executor->run(inputs, observe, into);
   for (const runtime::Text& text : variant.plan->texts) {
     const auto at = std::min<size_t>(text.position, outputs.size());
     outputs.insert(outputs.begin() + static_cast<int64_t>(at), text.value);
@@ -490,12 +503,7 @@ std::string Model::Impl::profile(const std::map<std::string, Tensor>& inputs, do
   if (is_plan_) {
     fail(ErrorCode::kInvalidArgument, path_, "a plan no longer knows the nodes of its model", "Profile the ONNX model");
   }
-  CompileOptions options = options_;
-  options.progress = nullptr;
-  for (const auto& [name, tensor] : inputs) {
-    options.shapes[name] = tensor.shape();
-    if (tensor.dtype() == DType::kString) options.values[name] = tensor;
-  }
+  const CompileOptions options = options_with(inputs, options_);
   const driver::Settings settings = driver::resolve(options);
   return profile::to_json(driver::profile_model(
       driver::compile_model(path_, options), settings.target,

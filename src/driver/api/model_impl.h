@@ -19,6 +19,9 @@ namespace heddle {
 std::shared_ptr<const runtime::Plan> plan_of_model(const std::string& path, const CompileOptions& options,
                                                    FromCache* from_cache = nullptr, std::string* file = nullptr);
 
+using OutputMemory = std::function<void*(size_t output, const Shape& shape)>;
+using OnStep = std::function<void(const runtime::Step& step)>;
+
 class Model::Impl {
  public:
   // `path` is a plan file or an ONNX file; the first bytes decide which. `pool` runs the model on a CPU and
@@ -41,9 +44,8 @@ class Model::Impl {
   // missing.
   std::vector<Tensor> run_given(const GivenInputs& given, std::vector<Tensor> into) const;
   // Like run_in_order(), but stores each output at the address that `memory` returns for it. `memory` is called once
-  // the shapes are known.
-  using OutputMemory = std::function<void*(size_t output, const Shape& shape)>;
-  void run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory) const;
+  // the shapes are known, `on_step` after each outermost step.
+  void run_in_memory(const std::vector<Tensor>& inputs, const OutputMemory& memory, const OnStep& on_step = {}) const;
   EnqueueNeeds prepare(const std::vector<Shape>& inputs) const;
   void enqueue(const std::vector<DeviceTensor>& inputs, const std::vector<DeviceTensor>& outputs, void* workspace,
                void* stream) const;
@@ -76,8 +78,8 @@ class Model::Impl {
   void check_given(const GivenInputs& given) const;
   GivenInputs in_order(const std::vector<Tensor>& inputs) const;
   GivenInputs look_up(const std::map<std::string, Tensor>& inputs) const;
-  std::vector<Tensor> finish(const ModelVariant& variant, const std::vector<Tensor>& inputs,
-                             std::vector<Tensor> into) const;
+  std::vector<Tensor> finish(const ModelVariant& variant, const std::vector<Tensor>& inputs, std::vector<Tensor> into,
+                             const runtime::Executor::Observer& observe = {}) const;
   CompileOptions options_for(const GivenInputs& given, bool with_values) const;
   Variant find_variant(const GivenInputs& given) const;
   Variant variant_for(const GivenInputs& given, bool with_values) const;

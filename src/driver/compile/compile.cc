@@ -316,6 +316,10 @@ CompiledModel compile_stages(const std::string& path, const CompileOptions& opti
 
 }  // namespace
 
+passes::QuantisedProducts quantised_products(const ir::Graph& imported, const Settings& settings) {
+  return passes::find_quantised_products(imported, pass_context(settings));
+}
+
 CompiledModel compile_model(const std::string& path, const CompileOptions& options, bool with_kernels,
                             bool with_constants, Session* session) {
   std::string guess;

@@ -69,6 +69,10 @@ class Session {
   std::optional<Settings> settings_;
 };
 
+// Returns how a plan would compute an imported graph's products of quantised operands. What large constants contain
+// does not matter.
+passes::QuantisedProducts quantised_products(const ir::Graph& imported, const Settings& settings);
+
 // Compiles an ONNX file to a plan with its kernels. Does not use the plan cache, but kernels may come from the library
 // cache. Throws the errors of the stages. Throws kOutOfMemory if the plan would need more memory than is available.
 // `with_kernels` false: the texts of the kernels are generated but not compiled. The report is complete, but the plan

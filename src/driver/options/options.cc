@@ -68,8 +68,10 @@ passes::FusionRules parse_rules(const std::vector<std::string>& without) {
       rules.attention = false;
     } else if (name == "back-to-back") {
       rules.back_to_back = false;
+    } else if (name == "sequences") {
+      rules.sequences = false;
     } else {
-      unknown_word("rule of fusion", name, {"attention", "back-to-back"});
+      unknown_word("rule of fusion", name, {"attention", "back-to-back", "sequences"});
     }
   }
   return rules;
@@ -189,6 +191,10 @@ Target host_target(int threads) {
 
 }  // namespace
 
+void use_cache_folder(const std::string& folder) {
+  jit::Cache::use_folder(folder);
+}
+
 Settings resolve(const CompileOptions& options) {
   install_tile_evaluator();
   if (options.threads < 0 || options.threads > kMaxThreads) {
@@ -228,7 +234,8 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   hasher.add(settings.target.model_fingerprint());
   hasher.add(static_cast<int64_t>(settings.precision)).add(static_cast<int64_t>(settings.fusion));
   for (const std::string& name : options.disabled_passes) hasher.add(name);
-  for (const bool rule : {settings.rules.attention, settings.rules.back_to_back}) hasher.add(int64_t{rule});
+  for (const bool rule : {settings.rules.attention, settings.rules.back_to_back, settings.rules.sequences})
+    hasher.add(int64_t{rule});
   const schedule::StitchOptions& stitch = settings.stitch;
   for (const bool part : {stitch.adaptive_mapping, stitch.data_reuse, stitch.dominant_merging, stitch.global})
     hasher.add(int64_t{part});

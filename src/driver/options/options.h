@@ -27,6 +27,9 @@ struct Settings {
 // Target::cuda_h200(), so that plans can be made for it.
 Settings resolve(const CompileOptions& options);
 
+// Sets the folder of the cache for this process. Throws kInvalidArgument if it has been set to another folder.
+void use_cache_folder(const std::string& folder);
+
 // Returns a hash of everything that determines a plan besides the model: the options, the target and this build of
 // Heddle.
 Hash128 settings_hash(const CompileOptions& options, const Settings& settings);

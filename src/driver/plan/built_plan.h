@@ -36,6 +36,8 @@ struct BuiltPlan {
   ir::Grouping grouping;
   std::vector<int64_t> step_group;            // by step: index into grouping.groups
   std::map<ir::ValueId, uint32_t> buffer_of;  // values that have a buffer
+  // For a step that joins the kernels of several groups: all of these groups, in order.
+  std::map<size_t, std::vector<int64_t>> joined_groups;
   // By step: the index of its group in CompileReport::groups, and of its kernel in that group (-1: none).
   std::vector<std::pair<size_t, int64_t>> step_report;
   runtime::ConstantMakers makers;  // set by plan_without_constants(); none for control-flow bodies

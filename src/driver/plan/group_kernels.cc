@@ -127,6 +127,17 @@ CompiledGroup GroupKernels::compile(const ir::Group& group) {
 }
 
 CompiledGroup GroupKernels::make(const ir::Group& group) {
+  if (group.kind == ir::GroupKind::kContraction) {
+    if (auto early = early_.extract(group.anchor)) return std::move(early.mapped());
+  }
+  return make_now(group);
+}
+
+const CompiledGroup& GroupKernels::make_early(const ir::Group& group) {
+  return early_.insert_or_assign(group.anchor, make_now(group)).first->second;
+}
+
+CompiledGroup GroupKernels::make_now(const ir::Group& group) {
   if (group.kind == ir::GroupKind::kTile) return compile_tile_group(graph_, group, context_.target);
   const bool comparable =
       group.kind == ir::GroupKind::kStitch ||

@@ -43,8 +43,11 @@ class GroupKernels {
 
   // Throws the errors of schedule::schedule().
   CompiledGroup make(const ir::Group& group);
+  // Keeps the result for make(). For contraction groups.
+  const CompiledGroup& make_early(const ir::Group& group);
 
  private:
+  CompiledGroup make_now(const ir::Group& group);
   CompiledGroup compile(const ir::Group& group);
 
   const ir::Graph& graph_;
@@ -52,6 +55,7 @@ class GroupKernels {
   GroupMemo own_;
   GroupMemo& memo_;
   const std::vector<std::vector<ir::NodeId>> users_;
+  std::unordered_map<ir::NodeId, CompiledGroup> early_;  // by anchor
   LimitedLiterals literals_;
   NumberTable places_;  // the offsets at which operands of products begin
 };

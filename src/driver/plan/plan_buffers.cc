@@ -9,6 +9,7 @@
 #include "base/file/file.h"
 #include "driver/plan/constant_pool.h"
 #include "driver/plan/group_facts.h"
+#include "schedule/sequence/sequence.h"
 
 namespace heddle::driver {
 
@@ -164,6 +165,36 @@ uint32_t PlanBuffers::packed_constant(ValueId value, const schedule::Packing& pa
   }
   packed_.push_back({value, packing, buffer});
   return buffer;
+}
+
+void PlanBuffers::keep_alive(uint32_t buffer, int64_t first, int64_t last) {
+  if (slots_[buffer] < 0) return;
+  runtime::Lifetime& lifetime = lifetimes_[static_cast<size_t>(slots_[buffer])];
+  lifetime = {lifetime.bytes, std::min(lifetime.first, first), std::max(lifetime.last, last)};
+}
+
+int64_t PlanBuffers::memory_of(uint32_t buffer) const {
+  const Buffer& b = plan_.buffers[buffer];
+  const auto inputs = static_cast<int64_t>(graph_.inputs().size()),
+             ports = inputs + static_cast<int64_t>(graph_.outputs().size());
+  switch (b.place) {
+    case Place::kConstant:
+      return schedule::kConstantMemory;
+    case Place::kInput: {
+      const auto& outputs = graph_.outputs();
+      const bool is_written = std::any_of(outputs.begin(), outputs.end(), [&](const ir::Graph::Port& port) {
+        return port.alias == static_cast<int32_t>(b.index);
+      });
+      return is_written ? b.index : schedule::kConstantMemory;
+    }
+    case Place::kOutput: {
+      const int32_t alias = graph_.outputs()[b.index].alias;
+      return alias == ir::Graph::kNoAlias ? inputs + b.index : alias;
+    }
+    case Place::kArena:
+      break;
+  }
+  return ports + slots_[buffer];
 }
 
 void PlanBuffers::place() {

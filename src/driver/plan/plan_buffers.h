@@ -61,6 +61,12 @@ class PlanBuffers {
   uint32_t add_view_of(uint32_t buffer, const Shape& shape);
   void keep_until(uint32_t buffer, int64_t step) { lifetimes_[static_cast<size_t>(slots_[buffer])].last = step; }
 
+  // Makes the lifetime of a buffer include all steps from `first` to `last`.
+  void keep_alive(uint32_t buffer, int64_t first, int64_t last);
+  // Identifies the memory of a buffer: equal numbers mean that buffers share or may share memory. Constants, and
+  // inputs that no step writes, have schedule::kConstantMemory. Call this before buffers get their offsets.
+  int64_t memory_of(uint32_t buffer) const;
+
   // Assigns offsets to the buffers in the arena, and sets the plan's arena size.
   void place();
 

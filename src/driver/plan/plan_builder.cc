@@ -12,8 +12,10 @@
 #include "driver/plan/alias.h"
 #include "driver/plan/group_facts.h"
 #include "driver/plan/group_kernels.h"
+#include "driver/plan/joined_groups.h"
 #include "driver/plan/plan_buffers.h"
 #include "driver/plan/reference.h"
+#include "driver/plan/sequences.h"
 #include "driver/target/backend.h"
 #include "ir/analysis/placement.h"
 #include "passes/simplify/update_in_place.h"
@@ -51,7 +53,7 @@ class PlanBuilder {
     decisions.insert(decisions.end(), result_.grouping.decisions.begin(), result_.grouping.decisions.end());
     add_inputs();
     choose_ports();
-    join_loops();
+    joined_ = join_groups(graph_, result_.grouping, kernels_of_, context_);
     for (group_ = 0; group_ < result_.grouping.groups.size(); ++group_) {
       check_cancelled();
       add_group(result_.grouping.groups[group_]);
@@ -59,6 +61,7 @@ class PlanBuilder {
     add_memory_to_floors();
     add_outputs();
     keep_old_values(result_, buffers_, context_.report);
+    finish_kernels(graph_, std::move(pending_), depth_, context_, buffers_, result_);
     buffers_.place();
     if (depth_ == 0) context_.report.arena_bytes = plan_.arena_bytes;
     return std::move(result_);
@@ -204,6 +207,7 @@ class PlanBuilder {
   }
 
   void add_compiled(const ir::Group& group, GroupReport& report) {
+    if (add_joined(report)) return;
     try {
       auto [scheduled, sources] = kernels_of_.make(group);
       report.notes.insert(report.notes.end(), scheduled.notes.begin(), scheduled.notes.end());
@@ -235,9 +239,7 @@ class PlanBuilder {
       codegen::KernelSource& source = sources[k];
       HEDDLE_CHECK(kernel.bindings.size() == kernel.desc.operands.size(), "{}: operands without binding", kernel.label);
       std::vector<uint32_t> operands;
-      for (size_t i = 0; i < kernel.bindings.size(); ++i) {
-        operands.push_back(operand(kernel, i, workspaces));
-      }
+      for (size_t i = 0; i < kernel.bindings.size(); ++i) operands.push_back(operand(kernel, i, workspaces));
       check_in_place(kernel, operands);
       report.kernels.push_back(report_of(graph_, kernel, source));
       const auto index = static_cast<int64_t>(report.kernels.size()) - 1;
@@ -246,8 +248,8 @@ class PlanBuilder {
         operands.push_back(buffers_.add_workspace(source.workspace_bytes));
       }
       auto action = backend_of(context_.target).step(source, std::move(operands));
-      context_.kernels.add(std::move(source));
       add_step(std::move(action), kernel.label, report.origins, kernel.floor_seconds, index);
+      pending_.push_back({kernel, std::move(source)});
       note_constants(kernel, report.kernels.size() - 1);
     }
   }
@@ -332,50 +334,14 @@ class PlanBuilder {
 
   // --- control ---------------------------------------------------------------------------------------------------
 
-  // Loops that one kernel runs go where the last of them is: nothing in between reads what the others make.
-  void join_loops() {
-    const bool has_kernels = schedule::backend_of(context_.target).has_recurrences(context_.target);
-    if (!has_kernels || context_.fusion != passes::FusionPolicy::kStitch) return;
-    const auto& groups = result_.grouping.groups;
-    const auto is_loop = [&](const ir::Group& group) {
-      return group.kind == ir::GroupKind::kControl && graph_.node(group.anchor).op == ir::Op::kLoop;
-    };
-    std::set<size_t> taken;
-    for (size_t first = 0; first < groups.size(); ++first) {
-      if (!is_loop(groups[first]) || taken.contains(first)) continue;
-      std::vector<size_t> members{first};
-      std::vector<ir::NodeId> loops{groups[first].anchor};
-      JoinedLoops joined;
-      joined.kernel = schedule::schedule_recurrence(graph_, loops, context_.target, &joined.why);
-      std::set<ValueId> made(groups[first].outputs.begin(), groups[first].outputs.end());
-      for (size_t other = first + 1; joined.kernel && other < groups.size(); ++other) {
-        const auto& inputs = groups[other].inputs;
-        if (std::any_of(inputs.begin(), inputs.end(), [&](ValueId v) { return made.contains(v); })) break;
-        if (!is_loop(groups[other]) || taken.contains(other)) continue;
-        loops.push_back(groups[other].anchor);
-        std::string why;
-        if (auto more = schedule::schedule_recurrence(graph_, loops, context_.target, &why)) {
-          joined.kernel = std::move(more);
-          members.push_back(other);
-          made.insert(groups[other].outputs.begin(), groups[other].outputs.end());
-        } else {
-          loops.pop_back();
-        }
-      }
-      taken.insert(members.begin(), members.end());
-      for (const size_t member : members) joined_[member].runs_at = members.back();
-      joined_[members.back()] = std::move(joined);
-      joined_[members.back()].runs_at = members.back();
-    }
-  }
-
-  // The loop as part of a kernel that runs all its steps.
-  bool add_joined_loop(GroupReport& report) {
+  // The group as part of a kernel that runs several groups, or all steps of a loop.
+  bool add_joined(GroupReport& report) {
     const auto found = joined_.find(group_);
     if (found == joined_.end()) return false;
-    const JoinedLoops& joined = found->second;
+    const JoinedGroups& joined = found->second;
     if (joined.runs_at != group_) {
-      report.notes.push_back("runs side by side with a later loop, in its kernel");
+      const ir::Group& other = result_.grouping.groups[joined.runs_at];
+      report.notes.push_back(fmt::format("runs side by side with {}, in its kernel", summarise_origins(graph_, other)));
       return true;
     }
     if (!joined.kernel) {
@@ -386,7 +352,7 @@ class PlanBuilder {
     for (const schedule::ScheduledKernel& kernel : joined.kernel->kernels) {
       sources.push_back(codegen::emit(schedule::plan_kernel(kernel, context_.target), context_.target));
     }
-    report.notes = joined.kernel->notes;
+    report.notes.insert(report.notes.end(), joined.kernel->notes.begin(), joined.kernel->notes.end());
     add_kernels(*joined.kernel, std::move(sources), report);
     return true;
   }
@@ -407,7 +373,7 @@ class PlanBuilder {
   }
 
   void add_loop(const ir::Node& node, GroupReport& report) {
-    if (add_joined_loop(report)) return;
+    if (add_joined(report)) return;
     runtime::LoopStep action;
     const auto states = static_cast<size_t>(node.attrs.integer("states"));
     action.body = body_plan(node.attrs.graph("body"), static_cast<int64_t>(states));
@@ -438,12 +404,6 @@ class PlanBuilder {
     add_step(std::move(action), "branch", report.origins);
   }
 
-  struct JoinedLoops {
-    std::optional<schedule::ScheduledGroup> kernel;
-    std::string why;     // there is none
-    size_t runs_at = 0;  // the group with which it runs
-  };
-
   const ir::Graph& graph_;
   BuildContext& context_;
   int depth_;
@@ -453,7 +413,8 @@ class PlanBuilder {
   size_t group_ = 0, position_ = 0;
   PlanBuffers buffers_;
   GroupKernels kernels_of_;
-  std::map<size_t, JoinedLoops> joined_;  // by group; the last of those that run together has the kernel
+  std::map<size_t, JoinedGroups> joined_;  // by group
+  std::vector<PendingKernel> pending_;     // of the steps so far
   std::vector<ConstantReads> constant_reads_;
   std::map<const void*, double> distinct_constants_;  // bytes read, by address of the constant
 };

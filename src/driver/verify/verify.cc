@@ -1,5 +1,6 @@
 #include "driver/verify/verify.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <unordered_map>
@@ -58,6 +59,17 @@ Tensor part_of(const Tensor& host, const ir::Placement& place, const Shape& shap
   return part;
 }
 
+// The groups of which a step runs the last kernel.
+std::vector<int64_t> groups_ending_with(const BuiltPlan& built, size_t step) {
+  const auto joined = built.joined_groups.find(step);
+  std::vector<int64_t> groups =
+      joined == built.joined_groups.end() ? std::vector<int64_t>{built.step_group[step]} : joined->second;
+  const bool goes_on = step + 1 < built.step_group.size() && built.step_group[step + 1] == groups.back();
+  if (goes_on) groups.pop_back();
+  std::erase_if(groups, [&](int64_t group) { return static_cast<size_t>(group) >= built.grouping.groups.size(); });
+  return groups;
+}
+
 // Every value that leaves a group, as the plan computed it.
 using Values = std::unordered_map<ir::ValueId, Tensor>;
 
@@ -66,14 +78,13 @@ Values run_and_keep(const CompiledModel& model, const runtime::Executor& executo
   const ir::Placements placed = ir::find_placements(*model.optimised);
   Values values;
   executor.run(inputs, [&](size_t step, const std::function<Tensor(uint32_t)>& read) {
-    const bool last = step + 1 == built.step_group.size() || built.step_group[step + 1] != built.step_group[step];
-    const auto group = static_cast<size_t>(built.step_group[step]);
-    if (!last || group >= built.grouping.groups.size()) return;
-    for (const ir::ValueId value : built.grouping.groups[group].outputs) {
-      const auto place = placed.find(value);
-      values[value] = place == placed.end() ? read(built.buffer_of.at(value))
-                                            : part_of(read(built.buffer_of.at(place->second.host)), place->second,
-                                                      model.optimised->shape(value));
+    for (const int64_t group : groups_ending_with(built, step)) {
+      for (const ir::ValueId value : built.grouping.groups[static_cast<size_t>(group)].outputs) {
+        const auto place = placed.find(value);
+        values[value] = place == placed.end() ? read(built.buffer_of.at(value))
+                                              : part_of(read(built.buffer_of.at(place->second.host)), place->second,
+                                                        model.optimised->shape(value));
+      }
     }
   });
   return values;
@@ -124,7 +135,8 @@ std::optional<Divergence> find_divergence(const CompiledModel& model, const runt
   ir::evaluate(*model.optimised, to_arrays(inputs), options);
   if (!first) return first;
   for (size_t s = 0; s < model.built.step_group.size(); ++s) {
-    if (model.built.step_group[s] != static_cast<int64_t>(first->group)) continue;
+    const std::vector<int64_t> ending = groups_ending_with(model.built, s);
+    if (std::find(ending.begin(), ending.end(), static_cast<int64_t>(first->group)) == ending.end()) continue;
     first->label = model.plan->steps[s].label;
     first->origins = model.plan->steps[s].origin;
   }

@@ -18,9 +18,10 @@ enum class FusionPolicy : uint8_t {
   kStitch,  // one kernel per memory-bound region; fuses epilogues into contractions
 };
 
-// Rules of kStitch that fuse contractions. They can be turned off for comparison.
+// Rules of kStitch that fuse contractions, and the joining of consecutive GPU kernels in one launch. They can be turned
+// off for comparison.
 struct FusionRules {
-  bool attention = true, back_to_back = true;
+  bool attention = true, back_to_back = true, sequences = true;
 };
 
 struct FusionOptions {

@@ -31,7 +31,7 @@ class IntegerProduct {
   std::optional<ValueId> run(QuantisedProducts* products) {
     const bool found = find_sides();
     const std::string obstacle = found ? this->obstacle() : "one operand is not quantised";
-    if (products != nullptr && (is_dequantised_[0] || is_dequantised_[1])) report(*products, obstacle);
+    if (products != nullptr && (found || has_scale_[0] || has_scale_[1])) report(*products, found, obstacle);
     if (!obstacle.empty()) return std::nullopt;
     const ValueId sums = by_bytes() ? of_bytes() : of_shorts();
     return scaled(sums);
@@ -48,7 +48,7 @@ class IntegerProduct {
       const auto found = finder_.find(r_(node_.inputs[i]));
       all = all && found;
       if (!found) continue;
-      is_dequantised_[i] = found->scale.has_value();
+      has_scale_[i] = found->scale.has_value();
       sides_[i].operand = *found;
       sides_[i].constant = finder_.is_constant(found->q);
     }
@@ -116,9 +116,9 @@ class IntegerProduct {
     return "";
   }
 
-  void report(QuantisedProducts& products, const std::string& obstacle) {
+  void report(QuantisedProducts& products, bool of_two, const std::string& obstacle) {
     using Form = QuantisedProduct::Form;
-    QuantisedProduct product{ir::text_of_node(r_.source(), node_)};
+    QuantisedProduct product{.what = ir::text_of_node(r_.source(), node_), .of_two = of_two};
     if (!obstacle.empty()) {
       product.reason = obstacle;
     } else {
@@ -264,7 +264,7 @@ class IntegerProduct {
   const Target& target_;
   ir::Builder b_;
   Side sides_[2];
-  bool is_dequantised_[2] = {false, false};
+  bool has_scale_[2] = {false, false};
 };
 
 }  // namespace

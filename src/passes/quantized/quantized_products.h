@@ -15,6 +15,7 @@ struct QuantisedProduct {
   };
   std::string what;  // "conv (/layer1/Conv)"
   Form form = Form::kFloats;
+  bool of_two = false;      // both operands are quantised
   int64_t bits = 32;        // of the second operand
   std::string reason = {};  // for kFloats
   int64_t saved_bytes = 0;  // of constants, compared with f32

@@ -196,6 +196,12 @@ double CudaStopwatch::seconds() const {
   return milliseconds * 1e-3;
 }
 
+double CudaStopwatch::seconds_after(const CudaStopwatch& other) const {
+  float milliseconds = 0;
+  context_.check(context_.driver().event_elapsed(&milliseconds, other.start_, start_), "cuEventElapsedTime");
+  return milliseconds * 1e-3;
+}
+
 CudaMarks::~CudaMarks() {
   context_.enter();
   for (const CudaDriver::Handle event : events_) context_.driver().event_destroy(event);

@@ -83,7 +83,8 @@ class CudaStopwatch {
   CudaStopwatch& operator=(const CudaStopwatch&) = delete;
   void start(CudaDriver::Handle stream);
   void stop(CudaDriver::Handle stream);
-  double seconds() const;  // waits until the device reaches stop()
+  double seconds() const;                                  // waits until the device reaches stop()
+  double seconds_after(const CudaStopwatch& other) const;  // between the starts; both have to be over
 
  private:
   const CudaContext& context_;

@@ -153,6 +153,9 @@ struct ContractionDesc {
   DType compute = DType::kF32;  // f32, f64, i32, i64
   std::variant<GemmDesc, ConvDesc, WinogradDesc, WindowDesc, PackDesc, Product> problem;
   Epilogue epilogue;  // for all problems except PackDesc
+  // So many equal products over different operands in one launch on a GPU. The operands of the first one are followed
+  // by those of the second one, and so on. `problem` and `epilogue` refer to those of the first one.
+  int copies = 1;
 
   // The problem if its type is Problem, else null.
   template <typename Problem>

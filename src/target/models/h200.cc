@@ -15,6 +15,7 @@ constexpr CudaModel kModel = {
              .cluster_barrier_us = 0.25,
              .graph_boundary_us = 0.61,
              .arrival_us = 0.45,
+             .grid_wait_us = 0.93,
              .cluster_turn_us = 2,
              .exchange_per_us = 40e3,
              .tensor_per_cycle = 2048,

@@ -205,12 +205,8 @@ TEST(IntegerProducts, SayHowTheyAreComputed) {
       return "y" = %y
     }})",
                                                     a, w);
-    QuantisedProducts products;
     const Target target = target_of(true);
-    PassContext context{target, Precision::kF32};
-    context.quantised = &products;
-    run_passes(ir::parse(text), std::vector<std::string>{"integer_products", "quantized_weights"}, context);
-    return products;
+    return find_quantised_products(ir::parse(text), {target, Precision::kF32});
   };
   const auto operands = [](int w_dim) {
     return fmt::format("graph g(%x: u8[5,7], %f: f32[5,7]) {{\n%w = constant {{value = {}}}\n{}{}",
@@ -222,6 +218,7 @@ TEST(IntegerProducts, SayHowTheyAreComputed) {
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].form, Form::kIntegers);
   EXPECT_EQ(found[0].bits, 8);
+  EXPECT_TRUE(found[0].of_two);
   EXPECT_EQ(found[0].saved_bytes, 3 * 42);
   found = products_of(operands(0), "%xF", "%wF");
   ASSERT_EQ(found.size(), 1u);
@@ -234,6 +231,31 @@ TEST(IntegerProducts, SayHowTheyAreComputed) {
   found = products_of(operands(0), "%f", "%wF");
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(found[0].reason, "one operand is not quantised");
+  EXPECT_FALSE(found[0].of_two);
+}
+
+// Products of bytes themselves, as of MatMulInteger and ConvInteger, have no scales.
+TEST(IntegerProducts, OfIntegersSayHowTheyAreComputed) {
+  const Target target = target_of(true);
+  const auto products_of = [&](const std::string& filters, const std::string& constant) {
+    return find_quantised_products(ir::parse(fmt::format(R"(graph g(%x: u8[1,4,6,6]{}) {{
+      {}
+      %y = conv(%x, %w) {{strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nchw", out = i32}} : i32[1,5,4,4]
+      return "y" = %y
+    }})",
+                                                         filters, constant)),
+                                   {target, Precision::kF32});
+  };
+  using Form = QuantisedProduct::Form;
+  const QuantisedProducts packed =
+      products_of("", fmt::format("%w = constant {{value = {}}}", constant_of("i8", "5,4,3,3", 180, 6)));
+  ASSERT_EQ(packed.size(), 1u);
+  EXPECT_EQ(packed[0].form, Form::kIntegers);
+  const QuantisedProducts computed = products_of(", %w: u8[5,4,3,3]", "");
+  ASSERT_EQ(computed.size(), 1u);
+  EXPECT_EQ(computed[0].form, Form::kFloats);
+  EXPECT_EQ(computed[0].reason, "its filters are not constant");
+  EXPECT_TRUE(computed[0].of_two);
 }
 
 // A scale along the sum is no factor of the product.

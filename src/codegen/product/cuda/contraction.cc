@@ -8,6 +8,8 @@
 #include "codegen/product/cuda/window.h"
 #include "codegen/text/kernel_name.h"
 #include "schedule/product/cuda/contraction.h"
+#include "schedule/product/cuda/side_by_side.h"
+#include "schedule/sequence/phase.h"
 
 namespace heddle::codegen {
 namespace {
@@ -30,16 +32,21 @@ std::string name_of(const std::string& what, const schedule::CudaInstance& insta
 }
 
 KernelSource gemm_source(const KernelPlan& plan, const ContractionDesc& c, const Product& d) {
-  const schedule::ProductTask task{d, c.epilogue, plan.desc.operands};
+  const std::vector<schedule::Operand> of_one = schedule::operands_of_one(c, plan.desc.operands);
+  const schedule::ProductTask task{d, c.epilogue, of_one};
   const schedule::Family& family = schedule::cuda_family_of(plan.config);
   const schedule::CudaInstance instance = family.instance(task, plan.config);
   const OperandTexts texts = operand_texts(task, family.lines());
-  const CudaGemmUnit unit = gemm_unit(instance, texts, c.epilogue, plan.desc.operands);
+  const CudaGemmUnit unit = gemm_unit(instance, texts, c.epilogue, of_one, c.copies);
   KernelSource source;
   source.launches = plan.launches;
   if (!source.launches.empty()) {
     add_operands(source.launches, instance, texts);
-    add_argument(source.launches.back(), unit.epilogue.block, unit.epilogue.pointers);
+    for (int copy = 0; copy < c.copies; ++copy) {
+      std::vector<PointerPatch> pointers = unit.epilogue.pointers;
+      for (PointerPatch& pointer : pointers) pointer.operand += copy * static_cast<int>(of_one.size());
+      add_argument(source.launches.back(), unit.epilogue.block, pointers);
+    }
   }
   HEDDLE_CHECK(!unit.kernels.empty(), "a contraction without kernels");
   for (const CudaGemmUnit::Kernel& from : unit.kernels) {
@@ -61,6 +68,22 @@ KernelSource gemm_source(const KernelPlan& plan, const ContractionDesc& c, const
 }
 
 }  // namespace
+
+CudaPhase product_phase(const KernelPlan& plan, const ContractionDesc& c) {
+  const Product& d = *c.get<Product>();
+  const schedule::ProductTask task{d, c.epilogue, plan.desc.operands};
+  const schedule::Family& family = schedule::cuda_family_of(plan.config);
+  const schedule::CudaInstance instance = family.instance(task, plan.config);
+  const OperandTexts texts = operand_texts(task, family.lines());
+  std::vector<CudaLaunch> launches = plan.launches;
+  add_operands(launches, instance, texts);
+  CudaPhase phase = gemm_phase(instance, texts, c.epilogue, plan.desc.operands,
+                               schedule::loads_ahead(d, plan.config.as<schedule::SkinnyConfig>()));
+  const CudaFunctor epilogue = cuda_epilogue(c.epilogue, plan.desc.operands);
+  add_argument(launches.back(), epilogue.block, epilogue.pointers);
+  phase.launch = std::move(launches.front());
+  return phase;
+}
 
 KernelSource emit_cuda_contraction(const KernelPlan& plan, const ContractionDesc& c) {
   if (const auto* gemm = c.get<Product>()) return gemm_source(plan, c, *gemm);

@@ -64,15 +64,49 @@ std::string launch_bounds(const CudaInstance& i, const std::string& symbol) {
 
 // The parameters of a kernel, and what it hands to its template.
 struct Signature {
-  std::vector<std::string> parameters, call;
+  std::vector<std::pair<std::string, std::string>> parameters;  // types and names
+  std::vector<std::string> call;
+
+  std::string text(const char* format) const {
+    std::vector<std::string> texts;
+    for (const auto& [type, name] : parameters) texts.push_back(fmt::format(fmt::runtime(format), type, name));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
 };
+
+// Products side by side have tensor maps and an epilogue each. A kernel's tensor maps come before its other parameters.
+Signature side_by_side(const CudaInstance& i, const std::string& symbol, int copies) {
+  Signature s;
+  const auto parameter = [&](const std::string& type, const std::string& name) {
+    s.parameters.emplace_back(type, name);
+  };
+  const auto own = [&](std::string_view name) {
+    std::vector<std::string> names;
+    for (int copy = 0; copy < copies; ++copy) names.push_back(fmt::format("{}{}", name, copy));
+    return fmt::format("tile::sm90::of_block_z({})", fmt::join(names, ", "));
+  };
+  for (int copy = 0; copy < copies; ++copy) {
+    for (const CudaInstance::Argument& a : i.arguments) {
+      if (a.kind == Parameter::kMap) parameter("tile::sm90::TensorMap", fmt::format("{}{}", a.name, copy));
+    }
+  }
+  for (const CudaInstance::Argument& a : i.arguments) {
+    if (a.kind == Parameter::kBlock) parameter(fmt::format("tile::{}", a.type), std::string(a.name));
+    s.call.push_back(a.kind == Parameter::kMap     ? own(a.name)
+                     : a.kind == Parameter::kNoMap ? "tile::sm90::TensorMap{}"
+                                                   : std::string(a.name));
+  }
+  for (int copy = 0; copy < copies; ++copy) {
+    parameter(symbol + "_parts::Epilogue", fmt::format("epilogue{}", copy));
+  }
+  s.call.push_back(own("epilogue"));
+  return s;
+}
 
 Signature signature_of(const CudaInstance& i, const std::string& symbol) {
   Signature s;
   std::vector<std::string> behind;  // the epilogue
-  const auto parameter = [&](const std::string& type, std::string_view name) {
-    s.parameters.push_back(fmt::format("const __grid_constant__ {} {}", type, name));
-  };
+  const auto parameter = [&](const std::string& type, std::string_view name) { s.parameters.emplace_back(type, name); };
   const std::string map = "tile::sm90::TensorMap", config = symbol + "_parts::Config";
   for (const CudaInstance::Argument& a : i.arguments) {
     std::string passed(a.name);
@@ -103,16 +137,16 @@ Signature signature_of(const CudaInstance& i, const std::string& symbol) {
   return s;
 }
 
-std::string kernel_text(const CudaInstance& i, const KernelHead& head) {
+std::string kernel_text(const CudaInstance& i, const KernelHead& head, int copies) {
   const std::string& symbol = head.symbol;
-  const Signature s = signature_of(i, symbol);
+  const Signature s = copies > 1 ? side_by_side(i, symbol, copies) : signature_of(i, symbol);
   return fmt::format(
       "extern \"C\" __global__ void {}__launch_bounds__({})\n"
       "    {}({}) {{\n"
       "{}  tile::{}<{}_parts::Config>({});\n"
       "}}\n",
       i.cluster > 1 ? fmt::format("__cluster_dims__({}, 1, 1) ", i.cluster) : "", launch_bounds(i, symbol), symbol,
-      fmt::join(s.parameters, ", "), first_lines(head), i.kernel, symbol, fmt::join(s.call, ", "));
+      s.text("const __grid_constant__ {} {}"), first_lines(head), i.kernel, symbol, fmt::join(s.call, ", "));
 }
 
 std::string in_namespace(const std::string& symbol, const std::string& text) {
@@ -163,13 +197,14 @@ CudaGemmUnit::Kernel reduce_kernel(std::string_view sum_type, const CudaFunctor&
   return kernel;
 }
 
-// The kernel that multiplies.
-CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue) {
-  CudaGemmUnit::Kernel kernel{"", {"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"}, {}, is_wgmma(i) || i.waits};
+// What the kernel that multiplies needs in the namespace of its parts. Appends the headers to `includes`.
+std::string parts_text(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue,
+                       std::vector<std::string>& includes) {
   const auto include = [&](const std::vector<std::string>& headers) {
-    kernel.includes.insert(kernel.includes.end(), headers.begin(), headers.end());
+    includes.insert(includes.end(), headers.begin(), headers.end());
   };
-  for (const std::string_view header : i.headers) kernel.includes.push_back(fmt::format("tile/kernel/{}", header));
+  include({"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"});
+  for (const std::string_view header : i.headers) includes.push_back(fmt::format("tile/kernel/{}", header));
   std::string parts;
   if (!i.partial) {
     include(epilogue.includes);
@@ -181,8 +216,17 @@ CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& o
     include(of.b.includes);
     parts += operands_text(i, of);
   }
-  parts += config_text(i);
-  kernel.text = [i, parts](const KernelHead& head) { return in_namespace(head.symbol, parts) + kernel_text(i, head); };
+  return parts + config_text(i);
+}
+
+// The kernel that multiplies.
+CudaGemmUnit::Kernel product_kernel(const CudaInstance& i, const OperandTexts& of, const CudaFunctor& epilogue,
+                                    int copies) {
+  CudaGemmUnit::Kernel kernel{"", {}, {}, is_wgmma(i) || i.waits};
+  const std::string parts = parts_text(i, of, epilogue, kernel.includes);
+  kernel.text = [i, parts, copies](const KernelHead& head) {
+    return in_namespace(head.symbol, parts) + kernel_text(i, head, copies);
+  };
   return kernel;
 }
 
@@ -212,6 +256,30 @@ std::string CudaGemmUnit::source() const {
   return join_texts(list);
 }
 
+CudaPhase gemm_phase(const CudaInstance& i, const OperandTexts& of, const schedule::Epilogue& epilogue,
+                     const std::vector<schedule::Operand>& operands, bool ahead) {
+  CudaPhase phase;
+  const std::string parts = parts_text(i, of, cuda_epilogue(epilogue, operands), phase.includes);
+  const Signature s = signature_of(i, kStandIn);
+  for (const auto& [type, name] : s.parameters) phase.types.push_back(type);
+  const std::string parameters = s.text("const {}& {}"), wide = s.call.at(2);
+  if (ahead) HEDDLE_CHECK(wide == "b", "the operand that is loaded ahead is {}", wide);
+  phase.definitions = fmt::format(
+      "namespace {0}_parts {{\n{1}{2}"
+      "__device__ __forceinline__ void run({3}, uint8_t*, const unsigned block) {{\n"
+      "  tile::{4}_block<Config>({5}, block);\n"
+      "}}\n"
+      "}}  // namespace {0}_parts\n",
+      kStandIn, parts,
+      ahead ? fmt::format("__device__ __forceinline__ void ahead({}, const unsigned block) {{\n"
+                          "  tile::{}_ahead<Config, A>(args, b, block);\n"
+                          "}}\n",
+                          parameters, i.kernel)
+            : "",
+      parameters, i.kernel, fmt::join(s.call, ", "));
+  return phase;
+}
+
 void add_argument(CudaLaunch& launch, const std::vector<uint8_t>& block, const std::vector<PointerPatch>& pointers) {
   for (PointerPatch patch : pointers) {
     patch.argument = static_cast<int>(launch.arguments.size());
@@ -228,11 +296,11 @@ void add_operands(std::vector<CudaLaunch>& launches, const CudaInstance& i, cons
 }
 
 CudaGemmUnit gemm_unit(const CudaInstance& i, const OperandTexts& of, const schedule::Epilogue& epilogue,
-                       const std::vector<schedule::Operand>& operands) {
+                       const std::vector<schedule::Operand>& operands, int copies) {
   CudaGemmUnit unit;
   unit.epilogue = cuda_epilogue(epilogue, operands, i.returned ? std::optional<size_t>(0) : std::nullopt);
   HEDDLE_CHECK(!i.residual || unit.epilogue.residual == i.residual, "the matrix beside D is another");
-  if (i.multiplies) unit.kernels.push_back(product_kernel(i, of, unit.epilogue));
+  if (i.multiplies) unit.kernels.push_back(product_kernel(i, of, unit.epilogue, copies));
   if (i.partial) unit.kernels.push_back(reduce_kernel(cuda_storage(i.sum), unit.epilogue));
   for (const CudaInstance::Helper& helper : i.helpers) unit.kernels.push_back(helper_kernel(helper));
   return unit;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "codegen/codegen.h"
+#include "codegen/cuda_phase.h"
 #include "codegen/product/cuda/epilogue.h"
 #include "codegen/product/cuda/operand.h"
 #include "codegen/text/kernel_name.h"
@@ -29,9 +30,15 @@ struct CudaGemmUnit {
   std::string source() const;
 };
 // `of`: the source texts of generated operands, which are read by loader code instead of as plain matrices. Unused by
-// kernels without such operands.
+// kernels without such operands. `copies`: products side by side (ContractionDesc::copies).
 CudaGemmUnit gemm_unit(const schedule::CudaInstance& instance, const OperandTexts& of,
-                       const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands);
+                       const schedule::Epilogue& epilogue, const std::vector<schedule::Operand>& operands,
+                       int copies = 1);
+
+// The kernel that multiplies, without its launch, as a phase of a sequence (codegen/cuda_phase.h). The template has
+// the functions `kernel`_block and, for `ahead`, `kernel`_ahead.
+CudaPhase gemm_phase(const schedule::CudaInstance& instance, const OperandTexts& of, const schedule::Epilogue& epilogue,
+                     const std::vector<schedule::Operand>& operands, bool ahead);
 
 // Appends the argument blocks of generated operands to the launch of "gemm".
 void add_operands(std::vector<CudaLaunch>& launches, const schedule::CudaInstance& instance, const OperandTexts& of);

@@ -100,6 +100,14 @@ void scan_root(ExprPool& pool, std::vector<ReductionSite>& sites, Inliner& inlin
   root.expr = result_of(pool, site, context.graph.dtype(root.value));
 }
 
+// The indices, limited to the value's shape. Below the guard of a padding or a concatenation they take other values,
+// too, and a reduction is computed for each of them, without the guard.
+std::vector<Index> within(ExprPool& pool, const ir::Graph& graph, ir::ValueId value, std::vector<Index> at) {
+  const Shape& shape = graph.shape(value);
+  for (size_t d = 0; d < at.size(); ++d) at[d] = pool.indices.clamp(at[d], 0, std::max<int64_t>(shape[d] - 1, 0));
+  return at;
+}
+
 }  // namespace
 
 KernelExprs::KernelExprs(const KernelContext& context, std::vector<ir::ValueId> values, std::optional<RowParts> parts)
@@ -220,7 +228,7 @@ std::optional<ExprId> KernelExprs::bind(ir::ValueId value, const std::vector<Ind
     return pool.local(graph.dtype(value), ~0u);
   }
   if (outgrows(value, at)) return pool.local(graph.dtype(value), ~0u);
-  if (node.op == Op::kReduce || node.op == Op::kArgReduce) return reduce(value, at);
+  if (node.op == Op::kReduce || node.op == Op::kArgReduce) return reduce(value, within(pool, graph, value, at));
   if (!Inliner::inlines(node.op)) {
     needed.insert(value);
     return pool.local(graph.dtype(value), ~0u);

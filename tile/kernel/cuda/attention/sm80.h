@@ -24,11 +24,12 @@
 //   };
 //
 // The configuration also has the fields kScores, kSplit, kRagged, kZeroIfEmpty and kLength of sm90.h. The unit also
-// provides the functors and the epilogue that are described in sm90.h. Keys may be stored in pages (pages.h). A batch of
-// K and V is then a head of a page.
+// provides the functors and the epilogue that are described in sm90.h. Keys may be stored in pages (pages.h). A batch
+// of K and V is then a head of a page.
 #pragma once
 
 #include "tile/arch/sm80/mma.h"
+#include "tile/arch/sm80/stream.h"
 #include "tile/kernel/cuda/attention/operand.h"
 #include "tile/kernel/cuda/attention/pages.h"
 #include "tile/kernel/cuda/attention/results.h"
@@ -337,17 +338,42 @@ class AttentionBlock {
   uint32_t kept_[Traits::kKeepsQueries ? kStepsOfDepth : 1][kBlocksM][4];
 };
 
-// The kernel. Launched with AttentionTraits<Config>::kThreads threads per unit. Dynamic shared memory:
+// Requests the keys and values of unit `number` from memory, so that the L2 has them when attention_block() loads them.
+// Reads nothing but the unit's length. K must be contiguous along its depth and V along its width.
+template <typename Config, typename K, typename V, typename Length>
+__device__ inline void attention_ahead(const AttentionArgs& args, const K& k, const V& v, const Length& length,
+                                       const cuda::NoPages&, uint32_t number) {
+  constexpr int kThreads = AttentionTraits<Config>::kThreads,
+                kLine = 128 / static_cast<int>(sizeof(typename Config::In));
+  const auto unit = cuda::attention_unit<Config>(args, length, static_cast<int32_t>(number));
+  const auto keys = k.view(unit.batch);
+  const auto values = v.view(unit.batch);
+  const int32_t end = unit.last * Config::kTileN;
+#pragma unroll 1
+  for (int32_t key = unit.first * Config::kTileN + static_cast<int32_t>(threadIdx.x); key < end; key += kThreads) {
+#pragma unroll
+    for (int i = 0; i < Config::kDepth; i += kLine) {
+      if (const auto at = keys.at(key, i); at.is_valid()) prefetch(keys.data + at.offset());
+    }
+#pragma unroll
+    for (int i = 0; i < Config::kWidth; i += kLine) {
+      const auto at = values.at(cuda::first_column<Config>(unit) + i, key);
+      if (at.is_valid()) prefetch(values.data + at.offset());
+    }
+  }
+}
+
+// Computes unit `number` with AttentionTraits<Config>::kThreads threads. Dynamic shared memory:
 // mma_attention_shared_bytes(), or few_rows_shared_bytes() with kKeyWarps.
 template <typename Config, typename Q, typename K, typename V, typename Scores, typename Sink, typename Length,
-          typename Epilogue, typename Pages = cuda::NoPages>
-__device__ inline void attention(const AttentionArgs& args, const Q& q, const K& k, const V& v, const Scores& scores,
-                                 const Sink& sink, const Length& length, const Epilogue& epilogue,
-                                 const Pages& pages = {}) {
+          typename Epilogue, typename Pages>
+__device__ inline void attention_block(const AttentionArgs& args, const Q& q, const K& k, const V& v,
+                                       const Scores& scores, const Sink& sink, const Length& length,
+                                       const Epilogue& epilogue, const Pages& pages, uint32_t number) {
   using Block = AttentionBlock<Config, Q, K, V, Scores, Pages>;
   constexpr int kBlocksM = AttentionTraits<Config>::kBlocksM;
   extern __shared__ __align__(128) uint8_t raw_shared[];
-  const auto unit = cuda::attention_unit<Config>(args, length, static_cast<int32_t>(blockIdx.x));
+  const auto unit = cuda::attention_unit<Config>(args, length, static_cast<int32_t>(number));
   Block block(args, q, k, v, scores, pages, unit, raw_shared);
   typename Block::Registers r[kBlocksM];
   block.run(r);
@@ -371,6 +397,15 @@ __device__ inline void attention(const AttentionArgs& args, const Q& q, const K&
     }
     cuda::store_attention<Config>(r[i], args, sink, epilogue, raw_shared + Block::row(i) * kGemmRowBytes, unit, row);
   }
+}
+
+// The kernel. A block computes one unit.
+template <typename Config, typename Q, typename K, typename V, typename Scores, typename Sink, typename Length,
+          typename Epilogue, typename Pages = cuda::NoPages>
+__device__ inline void attention(const AttentionArgs& args, const Q& q, const K& k, const V& v, const Scores& scores,
+                                 const Sink& sink, const Length& length, const Epilogue& epilogue,
+                                 const Pages& pages = {}) {
+  attention_block<Config>(args, q, k, v, scores, sink, length, epilogue, pages, blockIdx.x);
 }
 
 }  // namespace heddle::tile::sm80

@@ -312,18 +312,44 @@ __device__ inline void few_along_rows(const GemmArgs& args, const GemmUnit& unit
   }
 }
 
-// The kernel. It must be launched with SkinnyTraits<...>::kThreads threads and kSharedBytes bytes of dynamic shared
-// memory.
+// Computes tile `number`, with SkinnyTraits<...>::kThreads threads and kSharedBytes bytes of dynamic shared memory.
 template <typename Config, typename Few, typename Wide, typename Epilogue>
-__device__ inline void gemm_skinny(const GemmArgs& args, const Few& few, const Wide& wide, const Epilogue& epilogue) {
+__device__ inline void gemm_skinny_block(const GemmArgs& args, const Few& few, const Wide& wide,
+                                         const Epilogue& epilogue, uint32_t number) {
   using Traits = SkinnyTraits<Config, Few, Wide>;
   static_assert(Traits::kTileN <= Traits::kThreads || Traits::kAlongK);
-  const GemmUnit unit = gemm_unit(args, static_cast<int32_t>(blockIdx.x), Config::kFew, Traits::kTileN);
+  const GemmUnit unit = gemm_unit(args, static_cast<int32_t>(number), Config::kFew, Traits::kTileN);
   if constexpr (Traits::kAlongK) {
     few_along_k<Config>(args, unit, few, wide, epilogue);
   } else {
     few_along_rows<Config>(args, unit, few, wide, epilogue);
   }
+}
+
+// Requests the rows of `wide` that tile `number` reads from memory, so that the L2 has them when gemm_skinny_block()
+// loads them. Reads nothing. Memory must be contiguous along k.
+template <typename Config, typename Few, typename Wide>
+__device__ inline void gemm_skinny_ahead(const GemmArgs& args, const Wide& wide, uint32_t number) {
+  using Traits = SkinnyTraits<Config, Few, Wide>;
+  constexpr int kLine = 128 / static_cast<int>(sizeof(typename Wide::Element));
+  static_assert(Traits::kAlongK);
+  const GemmUnit unit = gemm_unit(args, static_cast<int32_t>(number), Config::kFew, Traits::kTileN);
+  const auto view = wide.view(unit.batch);
+  const int lane = static_cast<int>(threadIdx.x) % 32,
+            first = unit.n + static_cast<int>(threadIdx.x) / 32 * Config::kRows;
+#pragma unroll 1
+  for (int k = lane * kLine; k < unit.k.last * Traits::kTileK; k += 32 * kLine) {
+#pragma unroll
+    for (int r = 0; r < Config::kRows; ++r) {
+      if (const auto at = view.at(first + r, k); at.is_valid()) sm80::prefetch(view.data + at.offset());
+    }
+  }
+}
+
+// The kernel. A block computes one tile.
+template <typename Config, typename Few, typename Wide, typename Epilogue>
+__device__ inline void gemm_skinny(const GemmArgs& args, const Few& few, const Wide& wide, const Epilogue& epilogue) {
+  gemm_skinny_block<Config>(args, few, wide, epilogue, blockIdx.x);
 }
 
 }  // namespace heddle::tile::cuda

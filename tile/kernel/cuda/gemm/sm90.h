@@ -545,6 +545,16 @@ __device__ inline void gemm_with(const TensorMap& map_a, const TensorMap& map_b,
   }
 }
 
+// Returns the argument of this block's product in a launch of equal products over different operands. blockIdx.z is the
+// number of the product.
+template <typename T, typename... Others>
+__device__ inline const T& of_block_z(const T& first, const Others&... others) {
+  const T* found = &first;
+  unsigned number = 0;
+  ((found = ++number == blockIdx.z ? &others : found), ...);
+  return *found;
+}
+
 template <typename Config, typename Epilogue>
 __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                             const GemmArgs& args, const Epilogue& epilogue, const TensorMap* residual = nullptr) {

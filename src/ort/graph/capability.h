@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "ort/graph.h"
+#include "ort/graph/graph.h"
 #include "ort/options.h"
 
 namespace heddle::ort {

@@ -1,4 +1,4 @@
-#include "ort/partition.h"
+#include "ort/graph/partition.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "ort/model_writer.h"
+#include "ort/graph/model_writer.h"
 
 #include <fcntl.h>
 #include <unistd.h>

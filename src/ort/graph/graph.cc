@@ -1,4 +1,4 @@
-#include "ort/graph.h"
+#include "ort/graph/graph.h"
 
 #include <algorithm>
 #include <array>

@@ -1,20 +1,21 @@
-#include "ort/capability.h"
+#include "ort/graph/capability.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <set>
 #include <unordered_set>
 
 #include "base/check.h"
+#include "driver/compile/compile.h"
+#include "driver/options/options.h"
 #include "frontend/onnx/importer.h"
 #include "frontend/onnx/op_registry.h"
 #include "frontend/onnx/reader/proto.h"
-#include "ort/model_writer.h"
-#include "ort/partition.h"
+#include "ort/graph/model_writer.h"
+#include "ort/graph/partition.h"
 
 namespace heddle::ort {
 namespace {
@@ -29,13 +30,6 @@ const std::unordered_set<std::string_view> kMoves = {
     "Cast",   "CastLike", "Concat", "Constant",  "ConstantOfShape", "Dropout", "Expand", "Flatten",
     "Gather", "Identity", "Pad",    "Range",     "Reshape",         "Shape",   "Size",   "Slice",
     "Split",  "Squeeze",  "Tile",   "Transpose", "Unsqueeze"};
-constexpr std::array kLowBit = {"Quantize", "quantize",   "QLinear", "Integer", "NBits",
-                                "QGemm",    "QAttention", "QMoE",    "QOrdered"};
-
-bool is_low_bit(const GraphNode& node) {
-  return std::any_of(kLowBit.begin(), kLowBit.end(),
-                     [&](const char* part) { return node.op_type.find(part) != std::string::npos; });
-}
 
 // Types narrower than a byte are packed in ONNX Runtime's tensors, but not in Heddle's.
 bool passes_border(const GraphValue& value) {
@@ -46,7 +40,7 @@ bool passes_border(const GraphValue& value) {
 class Finder {
  public:
   Finder(const Runtime& runtime, const Graph& graph, const Options& options)
-      : runtime_(runtime), graph_(graph), options_(options) {
+      : runtime_(runtime), graph_(graph), options_(options), settings_(driver::resolve(options.compile)) {
     for (size_t node = 0; node < graph.nodes.size(); ++node) check_alone(node);
   }
 
@@ -112,26 +106,24 @@ class Finder {
   }
 
   bool gains(const std::vector<size_t>& members) {
-    const auto low_bit =
-        std::find_if(members.begin(), members.end(), [&](size_t n) { return is_low_bit(graph_.nodes[n]); });
-    if (low_bit != members.end()) {
-      leave(members,
-            fmt::format("ONNX Runtime is faster with low-bit operators such as {}", graph_.nodes[*low_bit].op_type));
-      return false;
-    }
     const auto computing =
         std::count_if(members.begin(), members.end(), [&](size_t n) { return computes(graph_.nodes[n]); });
     if (computing < 2) leave(members, "there is nothing to fuse it with");
     return computing >= 2;
   }
 
+  // False for moves of elements, and for arithmetic on shapes: wide integers only.
   bool computes(const GraphNode& node) const {
     if (kMoves.contains(node.op_type)) return false;
-    return std::any_of(node.outputs.begin(), node.outputs.end(), [&](size_t value) {
-      if (value == kNone) return false;
-      const std::optional<DType> dtype = dtype_of(graph_.values[value].element);
-      return dtype && is_float(*dtype);
-    });
+    const auto any_is = [&](const std::vector<size_t>& values, auto kind) {
+      return std::any_of(values.begin(), values.end(), [&](size_t value) {
+        const std::optional<DType> dtype = value == kNone ? std::nullopt : dtype_of(graph_.values[value].element);
+        return dtype && kind(*dtype);
+      });
+    };
+    const auto is_byte = [](DType dtype) { return dtype == DType::kI8 || dtype == DType::kU8; };
+    return any_is(node.outputs, [&](DType dtype) { return is_float(dtype) || is_byte(dtype); }) ||
+           any_is(node.inputs, is_byte);
   }
 
   // Imports the region as a model. If that fails, leaves the nodes that are to blame.
@@ -153,12 +145,29 @@ class Finder {
             return WeightPlace{"zeros", 0};
           });
       provide_zeros(largest);
-      onnx::import_model(bytes, nullptr, folder_ ? folder_->path() : "", {.shapes = inferred_shapes(graph_, region)});
-      return true;
+      const onnx::Imported imported = onnx::import_model(bytes, nullptr, folder_ ? folder_->path() : "",
+                                                         {.shapes = inferred_shapes(graph_, region)});
+      return options_.all_regions || stays_quantised(members, imported.graph);
     } catch (const Error& error) {
       blame(region, error);
       return false;
     }
+  }
+
+  // ONNX Runtime multiplies two quantised operands as integers. A region most of whose products of such operands Heddle
+  // would compute in floats stays with it, but on a GPU: it would move to the CPU.
+  bool stays_quantised(const std::vector<size_t>& members, const ir::Graph& graph) {
+    if (settings_.device >= 0) return true;
+    passes::QuantisedProducts products = driver::quantised_products(graph, settings_);
+    std::erase_if(products, [](const passes::QuantisedProduct& product) { return !product.of_two; });
+    const auto in_floats = [](const passes::QuantisedProduct& product) {
+      return product.form == passes::QuantisedProduct::Form::kFloats;
+    };
+    const auto count = static_cast<size_t>(std::count_if(products.begin(), products.end(), in_floats));
+    if (2 * count <= products.size()) return true;
+    leave(members, fmt::format("Heddle would compute {} of {} quantised products in floats, since {}", count,
+                               products.size(), std::find_if(products.begin(), products.end(), in_floats)->reason));
+    return false;
   }
 
   // What large constants contain decides nothing, so that the import reads zeros in their place.
@@ -200,6 +209,7 @@ class Finder {
   const Runtime& runtime_;
   const Graph& graph_;
   const Options& options_;
+  const driver::Settings settings_;
   Capability result_;
   std::set<std::vector<size_t>> accepted_;
   std::optional<TempDir> folder_;  // for zeros

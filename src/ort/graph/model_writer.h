@@ -6,7 +6,7 @@
 #include <string>
 
 #include "base/file/file.h"
-#include "ort/graph.h"
+#include "ort/graph/graph.h"
 
 namespace heddle::ort {
 
