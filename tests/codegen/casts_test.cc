@@ -129,8 +129,9 @@ TEST(Casts, ExcessPrecisionIsKeptWithinAKernel) {
 
 // If the kernel that computes quantised numbers also uses them, they need not become bytes, but their values must be
 // the same.
-TEST(Casts, BytesThatAreWidenedAgainSaturate) {
-  std::vector<float> values = {NAN, INFINITY, -INFINITY, 1e30F, -1e30F, 0x1p31F, 0.5F, 1.5F, -0.5F, -0.0F};
+TEST(Casts, BytesSaturateAndMayBeWidenedAgain) {
+  std::vector<float> values = {NAN,   INFINITY, -INFINITY, 1e30F,  -1e30F,  0x1p31F, 0.5F,   1.5F,   -0.5F,
+                               -0.0F, 127.5F,   254.5F,    255.5F, -127.5F, -128.5F, 251.5F, 129.5F, 130.5F};
   for (int i = -300; i <= 600; i += 7) values.push_back(static_cast<float>(i) + 0.25F);
   const auto count = static_cast<int64_t>(values.size());
   Batch batch;
@@ -141,7 +142,9 @@ TEST(Casts, BytesThatAreWidenedAgainSaturate) {
           [&](ir::Builder& b) {
             const auto x = b.constant(Tensor::of<float>(DType::kF32, {count}, std::span(values)));
             const auto sum = b.binary(ir::Op::kAdd, b.unary(ir::Op::kRound, x), zero);
-            const auto difference = b.binary(ir::Op::kSub, b.cast(b.cast(sum, byte), DType::kI32), zero);
+            const auto bytes = b.cast(sum, byte);
+            b.graph().output("bytes", bytes);
+            const auto difference = b.binary(ir::Op::kSub, b.cast(bytes, DType::kI32), zero);
             b.graph().output("i32", difference);
             b.graph().output("i16", b.cast(difference, DType::kI16));
             b.graph().output("f32", b.binary(ir::Op::kMul, b.cast(b.cast(difference, DType::kI16), DType::kF32), 0.25));

@@ -63,6 +63,23 @@ TEST(Math, FloatFunctionsStayWithinTheirBounds) {
             0);
 }
 
+template <int W>
+void check_rounding_to_int() {
+  for (int first = -40; first < 40; first += W) {
+    float in[W];
+    int32_t out[W];
+    for (int i = 0; i < W; ++i) in[i] = static_cast<float>(first + i) * 0.25F;
+    store(out, round_to_int(load<W>(in)));
+    for (int i = 0; i < W; ++i) EXPECT_EQ(out[i], static_cast<int>(std::nearbyint(in[i]))) << in[i];
+  }
+}
+
+TEST(Math, RoundsToIntegers) {
+  check_rounding_to_int<1>();
+  check_rounding_to_int<kLanes>();
+  check_rounding_to_int<2 * kLanes>();
+}
+
 TEST(Math, ExponentialsOfNonpositiveNumbersEndAtZero) {
   const auto exact = [](double x) { return -std::fabs(x) < -86 ? 0 : std::exp(-std::fabs(x)); };
   EXPECT_LE((worst<kLanes>([](auto v) { return exp_nonpositive(-abs(v)); }, exact, -90, 0)), 2);

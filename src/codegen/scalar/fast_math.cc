@@ -278,12 +278,35 @@ bool is_wider(DType dtype) {
 
 }  // namespace
 
-std::optional<ShortForm> widened_byte_form_of(const ExprPool& pool, ExprId id) {
-  constexpr int64_t kMostOffset = 1024;  // so that all types hold the sum
-  const Expr* outer = as_op(pool, id, Op::kCast);
-  if (outer == nullptr || !is_wider(outer->dtype)) return std::nullopt;
+namespace {
+
+constexpr int64_t kMostOffset = 1024;  // so that all types hold the sum
+
+// An integral f32 as a sum: round_even(x) + offset, or x itself, which is integral.
+struct RoundedSum {
+  ExprId x;
+  bool rounds = false;
   int64_t offset = 0;
-  const Expr* e = &pool[outer->args[0]];
+};
+
+RoundedSum rounded_sum_of(const ExprPool& pool, ExprId id) {
+  const Expr* const sum = as_op(pool, id, Op::kAdd);
+  const auto number = sum != nullptr ? as_number(pool, sum->args[1]) : std::nullopt;
+  const bool is_small = number && std::nearbyint(*number) == *number && std::fabs(*number) <= kMostOffset;
+  const Expr* const round = as_op(pool, is_small ? sum->args[0] : id, Op::kRound);
+  if (round == nullptr) return {id};
+  return {round->args[0], true, is_small ? static_cast<int64_t>(*number) : 0};
+}
+
+}  // namespace
+
+std::optional<ShortForm> byte_form_of(const ExprPool& pool, ExprId id) {
+  const Expr* outer = as_op(pool, id, Op::kCast);
+  if (outer == nullptr) return std::nullopt;
+  const auto is_byte = [](const Expr& e) { return is_int(e.dtype) && bits_of(e.dtype) == 8; };
+  int64_t offset = 0;
+  const Expr* e = is_byte(*outer) ? outer : &pool[outer->args[0]];
+  if (!is_byte(*outer) && !is_wider(outer->dtype)) return std::nullopt;
   while (e->kind == Expr::Kind::kOp && e->dtype != DType::kF32 && is_wider(e->dtype)) {
     if (e->op != Op::kCast) {
       const auto number = e->op == Op::kAdd || e->op == Op::kSub ? as_integer(pool, e->args[1]) : std::nullopt;
@@ -293,13 +316,21 @@ std::optional<ShortForm> widened_byte_form_of(const ExprPool& pool, ExprId id) {
     }
     e = &pool[e->args[0]];
   }
-  const bool to_byte = e->kind == Expr::Kind::kOp && e->op == Op::kCast && is_int(e->dtype) && bits_of(e->dtype) == 8;
+  const bool to_byte = e->kind == Expr::Kind::kOp && e->op == Op::kCast && is_byte(*e);
   if (!to_byte || pool[e->args[0]].dtype != DType::kF32 || !is_integral(pool, e->args[0])) return std::nullopt;
-  std::string text = fmt::format("tile::saturated<{}>({{0}})", computed_type(e->dtype));
-  if (offset != 0) text += fmt::format(" + tile::splat<{{2}}>({}.0f)", offset);
-  if (outer->dtype != DType::kF32) text = fmt::format("tile::convert<int32_t>({})", text);
-  if (outer->dtype == DType::kI16) text = fmt::format("tile::convert<int16_t>({})", text);
-  return ShortForm{std::move(text), {e->args[0]}};
+  const RoundedSum sum = rounded_sum_of(pool, e->args[0]);
+  const bool in_floats = outer->dtype == DType::kF32;
+  const std::string zero = sum.offset != 0 ? fmt::format(", {}", sum.offset) : "";
+  std::string text = fmt::format("tile::saturated<{}{}>({{0}})", computed_type(e->dtype), zero);
+  if (!in_floats) text = fmt::format("tile::{}({})", sum.rounds ? "round_to_int" : "convert<int32_t>", text);
+  if (in_floats && sum.rounds) text = fmt::format("tile::round_even({})", text);
+  offset += sum.offset;
+  if (offset != 0)
+    text += fmt::format(" + tile::splat<{{2}}>({})",
+                        in_floats ? fmt::format("{}.0f", offset) : fmt::format("int32_t({})", offset));
+  if (!in_floats && outer->dtype != DType::kI32)
+    text = fmt::format("tile::convert<{}>({})", computed_type(outer->dtype), text);
+  return ShortForm{std::move(text), {sum.x}};
 }
 
 }  // namespace heddle::codegen
