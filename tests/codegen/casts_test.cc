@@ -155,5 +155,41 @@ TEST(Casts, BytesSaturateAndMayBeWidenedAgain) {
   batch.run();
 }
 
+// The functions of a byte are a table: SiLU with its gate quantised before the product, of bytes in memory and of bytes
+// that the kernel makes.
+TEST(Casts, FunctionsOfBytesAreTables) {
+  std::vector<float> values = {NAN, INFINITY, -INFINITY};
+  for (int i = -140; i < 140; ++i) values.push_back(static_cast<float>(i) * 0.05F);
+  const auto count = static_cast<int64_t>(values.size());
+  Batch batch;
+  for (const DType byte : {DType::kU8, DType::kI8}) {
+    const double zero = byte == DType::kU8 ? 120 : -9;
+    const auto quantised = [=](ir::Builder& b, ir::ValueId x, double scale, double z) {
+      return b.cast(b.binary(ir::Op::kAdd, b.unary(ir::Op::kRound, b.binary(ir::Op::kMul, x, 1 / scale)), z), byte);
+    };
+    const auto number = [](ir::Builder& b, ir::ValueId q, double scale, double z) {
+      return b.binary(ir::Op::kMul, b.cast(b.binary(ir::Op::kSub, b.cast(q, DType::kI32), z), DType::kF32), scale);
+    };
+    for (const bool in_memory : {false, true}) {
+      batch.add(
+          fmt::format("{}{}", to_string(byte), in_memory ? " in memory" : ""),
+          [&](ir::Builder& b) {
+            const auto x = b.constant(Tensor::of<float>(DType::kF32, {count}, std::span(values)));
+            const auto q = in_memory ? input(b, "q", byte, {count}) : quantised(b, x, 0.05, zero);
+            const auto v = number(b, q, 0.05, zero);
+            const auto one = b.full(DType::kF32, {count}, 1);
+            const auto gate = b.div(one, b.add(one, b.unary(ir::Op::kExp, b.unary(ir::Op::kNeg, v))));
+            const auto y = b.mul(v, number(b, quantised(b, gate, 0.0041, 3), 0.0041, 3));
+            const auto stored = quantised(b, y, 0.03, 11);
+            b.graph().output("bytes", stored);
+            b.graph().output("i16", b.cast(b.binary(ir::Op::kSub, b.cast(stored, DType::kI32), 11.0), DType::kI16));
+            b.graph().output("f32", number(b, stored, 0.5, 11));
+          },
+          1e-300);
+    }
+  }
+  batch.run();
+}
+
 }  // namespace
 }  // namespace heddle::testing

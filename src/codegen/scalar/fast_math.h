@@ -28,9 +28,4 @@ struct ShortForm {
 std::optional<ShortForm> short_form_of(const schedule::ExprPool& pool, schedule::ExprId id, bool fast,
                                        std::optional<schedule::ExprId> rounded);
 
-// The short form of an integral f32 that is saturated to 8 bits and perhaps widened again, less a zero point, for the
-// kernel that computes the quantised number. One instruction rounds and converts, bounds are applied before it and
-// include the zero point, and the widened number is never a vector of narrow elements.
-std::optional<ShortForm> byte_form_of(const schedule::ExprPool& pool, schedule::ExprId id);
-
 }  // namespace heddle::codegen
