@@ -21,7 +21,7 @@ using schedule::ExprPool;
 
 constexpr int64_t kMostOffset = 1024;  // so that all types hold the sum
 // A table of 256 bytes in registers takes 23 instructions with AVX2, and 9 with AVX-512.
-constexpr double kTableCycles = 20;
+constexpr double kTableSteps = 20;
 // What a value is computed from, if that is no single number of 8 bits.
 constexpr int64_t kConstants = -1, kOthers = -2;
 
@@ -188,7 +188,7 @@ std::optional<ByteForms::Integers> ByteForms::looked_up(ExprId byte) {
   const int64_t source = source_of(byte);
   if (source < 0 || source == static_cast<int64_t>(byte)) return std::nullopt;
   const auto from = static_cast<ExprId>(source);
-  if (cycles_between(from, byte) < kTableCycles) return std::nullopt;
+  if (cycles_between(from, byte) < kTableSteps) return std::nullopt;
   const Values table = values(from, byte);
   std::string words;
   for (size_t i = 0; i < table.size(); i += sizeof(uint64_t)) {
