@@ -85,7 +85,7 @@ TEST(Math, RoundsToIntegers) {
 // 256 bytes in a scrambled order.
 template <uint64_t... I>
 constexpr auto& scrambled(std::integer_sequence<uint64_t, I...>) {
-  return byte_table<(I + 1) * 0x9e3779b97f4a7c15...>;
+  return byte_table<((I + 1) * 0x9e3779b97f4a7c15)...>;
 }
 
 template <typename T, int W>

@@ -148,7 +148,8 @@ ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvS
   place_images(desc.offset, desc.shape, x);
   // Bytes are widened about as fast as words of single bytes are multiplied.
   const Words words = words_for(desc.x, desc.w, builder.target());
-  if (words == Words::kBfloats && summed_steps(compute, s.taps()) == 0) desc.words = words;
+  const bool as_stored = desc.x == element_of(words, true) && desc.w == element_of(words, false);
+  if (elements_of(words) == 2 && as_stored && summed_steps(compute, s.taps()) == 0) desc.words = words;
   builder.input(node.inputs[0]);
   filters(builder, result, {1, 0, 1, 0, s.taps(), 1, s.groups, s.taps()}, s.groups);
   const Shape& y = graph.shape(node.outputs[0]);
@@ -340,7 +341,8 @@ ScheduledGroup schedule_winograd(ContractionBuilder& builder, const std::string&
 std::vector<Config> both_forms(const ConvDesc& desc, const std::optional<tile::WinogradShape>& winograd, DType compute,
                                const Target& target) {
   std::vector<Config> direct = conv_candidates(desc, compute, target);
-  if (!winograd || !allows_winograd(*winograd)) return direct;
+  const bool has_matrices = uses_matrices(target, desc.words, desc.shape.out[2]);
+  if (!winograd || !allows_winograd(*winograd) || has_matrices) return direct;
   std::string why;
   const bool preferred = prefer_winograd(*winograd, elements_of(desc.words), target, &why);
   std::vector<Config> other = winograd_candidates({.shape = *winograd, .x = desc.x}, target);
