@@ -469,7 +469,8 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
     });
   });
   if (config.get<CpuWinogradConfig>() != nullptr) {
-    return schedule_winograd(builder, plain_label, *winograd, *image, config);
+    const Words words = winograd->elements > 1 ? Words::kShorts : Words::kNone;
+    return schedule_winograd(builder, plain_label + words_label(words, desc.x, desc.w), *winograd, *image, config);
   }
   return schedule_direct(builder, view, image, std::move(desc), std::move(config), interleaved, flops);
 }
