@@ -22,6 +22,8 @@ using schedule::ExprPool;
 constexpr int64_t kMostOffset = 1024;  // so that all types hold the sum
 // A table of 256 bytes in registers takes 23 instructions with AVX2, and 9 with AVX-512.
 constexpr double kTableSteps = 20;
+// Of a longer chain of bytes, each that is stored would be evaluated from its beginning.
+constexpr int kMostOperations = 256;
 // What a value is computed from, if that is no single number of 8 bits.
 constexpr int64_t kConstants = -1, kOthers = -2;
 
@@ -153,14 +155,15 @@ int64_t ByteForms::find_source(const Expr& e, ExprId id) const {
   return source == kOthers && e.kind == Expr::Kind::kOp && is_saturated(pool_, id) ? static_cast<int64_t>(id) : source;
 }
 
-double ByteForms::cycles_between(ExprId from, ExprId to) const {
+bool ByteForms::pays(ExprId from, ExprId to) const {
   double cycles = 0;
+  int operations = 0;
   schedule::ExprWalk(pool_).run(to, [&](ExprId e) {
-    if (e == from) return false;
+    if (e == from || ++operations > kMostOperations) return false;
     cycles += schedule::node_cycles(pool_, e);
     return true;
   });
-  return cycles;
+  return cycles >= kTableSteps && operations <= kMostOperations;
 }
 
 // The values of `to` by the bits of `from`.
@@ -188,7 +191,7 @@ std::optional<ByteForms::Integers> ByteForms::looked_up(ExprId byte) {
   const int64_t source = source_of(byte);
   if (source < 0 || source == static_cast<int64_t>(byte)) return std::nullopt;
   const auto from = static_cast<ExprId>(source);
-  if (cycles_between(from, byte) < kTableSteps) return std::nullopt;
+  if (!pays(from, byte)) return std::nullopt;
   const Values table = values(from, byte);
   std::string words;
   for (size_t i = 0; i < table.size(); i += sizeof(uint64_t)) {

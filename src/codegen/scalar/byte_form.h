@@ -36,7 +36,7 @@ class ByteForms {
   std::optional<Widened> widened(schedule::ExprId id) const;
   int64_t source_of(schedule::ExprId id);
   int64_t find_source(const schedule::Expr& e, schedule::ExprId id) const;
-  double cycles_between(schedule::ExprId from, schedule::ExprId to) const;
+  bool pays(schedule::ExprId from, schedule::ExprId to) const;
   Values values(schedule::ExprId from, schedule::ExprId to) const;
   Integers integers(schedule::ExprId byte) const;
   std::optional<Integers> looked_up(schedule::ExprId byte);
