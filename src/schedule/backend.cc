@@ -68,6 +68,7 @@ class CpuBackend : public Backend {
     double lanes = desc.compute == DType::kF64 || desc.compute == DType::kI64 ? 0.5 : 1;
     if (const auto* gemm = desc.get<GemmDesc>()) lanes *= static_cast<double>(elements_of(gemm->words));
     if (const auto* conv = desc.get<ConvDesc>()) lanes *= static_cast<double>(elements_of(conv->words));
+    if (const auto* winograd = desc.get<WinogradDesc>()) lanes *= static_cast<double>(winograd->shape.elements);
     return std::max(least_seconds(bytes, target), operations / (lanes * target.cpu.peak_gflops() * 1e9));
   }
 

@@ -129,8 +129,9 @@ TEST(Casts, ExcessPrecisionIsKeptWithinAKernel) {
 
 // If the kernel that computes quantised numbers also uses them, they need not become bytes, but their values must be
 // the same.
-TEST(Casts, BytesThatAreWidenedAgainSaturate) {
-  std::vector<float> values = {NAN, INFINITY, -INFINITY, 1e30F, -1e30F, 0x1p31F, 0.5F, 1.5F, -0.5F, -0.0F};
+TEST(Casts, BytesSaturateAndMayBeWidenedAgain) {
+  std::vector<float> values = {NAN,   INFINITY, -INFINITY, 1e30F,  -1e30F,  0x1p31F, 0.5F,   1.5F,   -0.5F,
+                               -0.0F, 127.5F,   254.5F,    255.5F, -127.5F, -128.5F, 251.5F, 129.5F, 130.5F};
   for (int i = -300; i <= 600; i += 7) values.push_back(static_cast<float>(i) + 0.25F);
   const auto count = static_cast<int64_t>(values.size());
   Batch batch;
@@ -141,10 +142,48 @@ TEST(Casts, BytesThatAreWidenedAgainSaturate) {
           [&](ir::Builder& b) {
             const auto x = b.constant(Tensor::of<float>(DType::kF32, {count}, std::span(values)));
             const auto sum = b.binary(ir::Op::kAdd, b.unary(ir::Op::kRound, x), zero);
-            const auto difference = b.binary(ir::Op::kSub, b.cast(b.cast(sum, byte), DType::kI32), zero);
+            const auto bytes = b.cast(sum, byte);
+            b.graph().output("bytes", bytes);
+            const auto difference = b.binary(ir::Op::kSub, b.cast(bytes, DType::kI32), zero);
             b.graph().output("i32", difference);
             b.graph().output("i16", b.cast(difference, DType::kI16));
             b.graph().output("f32", b.binary(ir::Op::kMul, b.cast(b.cast(difference, DType::kI16), DType::kF32), 0.25));
+          },
+          1e-300);
+    }
+  }
+  batch.run();
+}
+
+// The functions of a byte are a table: SiLU with its gate quantised before the product, of bytes in memory and of bytes
+// that the kernel makes.
+TEST(Casts, FunctionsOfBytesAreTables) {
+  std::vector<float> values = {NAN, INFINITY, -INFINITY};
+  for (int i = -140; i < 140; ++i) values.push_back(static_cast<float>(i) * 0.05F);
+  const auto count = static_cast<int64_t>(values.size());
+  Batch batch;
+  for (const DType byte : {DType::kU8, DType::kI8}) {
+    const double zero = byte == DType::kU8 ? 120 : -9;
+    const auto quantised = [=](ir::Builder& b, ir::ValueId x, double scale, double z) {
+      return b.cast(b.binary(ir::Op::kAdd, b.unary(ir::Op::kRound, b.binary(ir::Op::kMul, x, 1 / scale)), z), byte);
+    };
+    const auto number = [](ir::Builder& b, ir::ValueId q, double scale, double z) {
+      return b.binary(ir::Op::kMul, b.cast(b.binary(ir::Op::kSub, b.cast(q, DType::kI32), z), DType::kF32), scale);
+    };
+    for (const bool in_memory : {false, true}) {
+      batch.add(
+          fmt::format("{}{}", to_string(byte), in_memory ? " in memory" : ""),
+          [&](ir::Builder& b) {
+            const auto x = b.constant(Tensor::of<float>(DType::kF32, {count}, std::span(values)));
+            const auto q = in_memory ? input(b, "q", byte, {count}) : quantised(b, x, 0.05, zero);
+            const auto v = number(b, q, 0.05, zero);
+            const auto one = b.full(DType::kF32, {count}, 1);
+            const auto gate = b.div(one, b.add(one, b.unary(ir::Op::kExp, b.unary(ir::Op::kNeg, v))));
+            const auto y = b.mul(v, number(b, quantised(b, gate, 0.0041, 3), 0.0041, 3));
+            const auto stored = quantised(b, y, 0.03, 11);
+            b.graph().output("bytes", stored);
+            b.graph().output("i16", b.cast(b.binary(ir::Op::kSub, b.cast(stored, DType::kI32), 11.0), DType::kI16));
+            b.graph().output("f32", number(b, stored, 0.5, 11));
           },
           1e-300);
     }

@@ -250,6 +250,29 @@ TEST(Conv, WinogradOnOddSizes) {
   }
 }
 
+// Sums of integers are exact. The elements of %x lie within a range of 200.
+TEST(Conv, IntegerWinogradOnOddSizes) {
+  for (const auto& [h, w, c, o] : {std::array{14, 14, 64, 96}, {13, 19, 33, 50}, {5, 26, 40, 33}}) {
+    for (const auto& [image, filters] : {std::pair{"u8", "i8"}, {"i8", "u8"}, {"i16", "i16"}}) {
+      const auto graph = parse_with_random_weights(
+          fmt::format("graph g(%x: {0}[2,{1},{2},{3}]) {{\n  %w = constant {{value = {5}[{4},{3},3,3]{{1}}}}\n"
+                      "  %0 = conv(%x, %w) {{strides = [1,1], low = [1,0], high = [1,2], dilations = [1,1], "
+                      "lhs_dilations = [1,1], groups = 1, layout = \"nhwc\", {6}out = i32}} : i32[2,{1},{2},{4}]\n"
+                      "  %1 = neg(%0) : i32[2,{1},{2},{4}]\n  return \"y\" = %1\n}}",
+                      image, h, w, c, o, filters, image[1] == '1' ? "image_range = 255, " : ""),
+          3);
+      Target avx2 = Target::host_cpu(1);
+      avx2.cpu.isa = std::min(avx2.cpu.isa, CpuIsa::kAvx2), avx2.cpu.avx512_vnni = false;
+      EXPECT_EQ(testing::decisions(graph, avx2)[0].substr(0, 9), "winograd:");
+      for (const CpuIsa isa : {CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+        for (const unsigned choice : {0, 1}) {  // one of them is the direct form
+          check_graph(graph, 0, {.isa = isa, .choice = choice});
+        }
+      }
+    }
+  }
+}
+
 TEST(Conv, StoresPhasesWithinBounds) {
   for (const std::string& text : testing::phase_graphs("f32")) {
     check_graph(parse_with_random_weights(text, 5), 5e-6, {.threads = 2});

@@ -164,5 +164,21 @@ TEST(Words, Convolutions) {
   }
 }
 
+// The image has the channels first, as a model's input.
+TEST(Words, PlanesOfFewChannels) {
+  for (const int channels : {1, 2, 3, 4, 5}) {
+    for (const Types& types : {Types{"u8", "i8"}, {"i16", "i16"}, kBfloats}) {
+      check_next(fmt::format(R"(graph g(%x: {0}[2,{2},9,37]) {{
+        %w = constant {{value = {1}[20,{2},3,3]{{1}}}}
+        %t = transpose(%x) {{perm = [0,2,3,1]}} : {0}[2,9,37,{2}]
+        %0 = conv(%t, %w) {{strides = [2,2], low = [1,1], high = [1,1], dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc", out = {3}}} : {3}[2,5,19,20]
+        return "y" = %0
+      }})",
+                             types.first, types.second, channels, sums_of(types)),
+                 tolerance_of(types));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace heddle

@@ -96,13 +96,13 @@ TEST(Floor, CachedDataTakesTheTimeOfCaches) {
   }
 }
 
-double conv_floor(int64_t side, const std::string& attributes, const Target& target) {
-  const ir::Graph graph = ir::parse(fmt::format(R"(graph(%x: f32[1,{0},{0},64]) {{
-    %w = constant {{value = f32[64,64,3,3]{{1}}}}
+double conv_floor(int64_t side, const std::string& attributes, const Target& target, const char* type = "f32") {
+  const ir::Graph graph = ir::parse(fmt::format(R"(graph(%x: {2}[1,{0},{0},64]) {{
+    %w = constant {{value = {2}[64,64,3,3]{{1}}}}
     %y = conv(%x, %w) {{{1}, dilations = [1,1], lhs_dilations = [1,1], groups = 1, layout = "nhwc"}}
     return "y" = %y
   }})",
-                                                side, attributes));
+                                                side, attributes, type));
   return schedule(graph, whole(graph, ir::GroupKind::kContraction), target).kernels.at(0).floor_seconds;
 }
 
@@ -111,6 +111,9 @@ TEST(Floor, WinogradMultipliesLess) {
   const Target target = Target::host_cpu(1);
   const double direct = 2.0 * 56 * 56 * 64 * 64 * 9 / (target.cpu.peak_gflops() * 1e9);
   EXPECT_NEAR(conv_floor(56, "strides = [1,1], low = [1,1], high = [1,1]", target) / direct, 0.25, 0.01);
+  // Words of two integers.
+  EXPECT_NEAR(conv_floor(56, "strides = [1,1], low = [1,1], high = [1,1], out = i32", target, "i8") / direct, 0.125,
+              0.01);
 }
 
 TEST(Floor, PaddingIsNotMultiplied) {

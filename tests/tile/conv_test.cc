@@ -240,6 +240,72 @@ TEST(Conv, WinogradAgreesWithDouble) {
   }
 }
 
+// The image has elements from [first, first + 255], which exercise the ends of what 16 bits hold.
+template <typename TX, typename TW, int BlockTiles, int NV>
+void check_integer_winograd(const Problem& p, int first, int most, int64_t block_panels) {
+  SCOPED_TRACE(::testing::Message() << p.c << "->" << p.o << " in " << p.dims[1].in << "x" << p.dims[2].in);
+  constexpr RowSplit rows = split_rows(BlockTiles, kMicroRows);
+  constexpr int NR = kPanel<int32_t, NV>;
+  WinogradShape s;
+  s.batch = p.batch, s.c = p.c, s.o = p.o, s.elements = 2;
+  for (int d = 0; d < 2; ++d) {
+    s.in[d] = p.dims[d + 1].in, s.out[d] = p.dims[d + 1].out(), s.low[d] = p.dims[d + 1].low;
+    s.dilation[d] = p.dims[d + 1].dilation;
+  }
+  s.block_tiles = BlockTiles, s.row_tiles = rows.tiles, s.tall = rows.tall, s.block_panels = block_panels;
+  const int64_t in_pixels = s.in[0] * s.in[1], pixels = s.out[0] * s.out[1];
+  std::mt19937 random(12);
+  Guarded<TX> x(p.batch * in_pixels * p.c);
+  Guarded<TW> w(p.o * p.c * 9);
+  Guarded<int32_t> y(p.batch * pixels * p.o);
+  Guarded<int16_t> packed(2 * panel_count(p.o, NR) * kWinogradPoints * s.words() * NR);
+  const auto draw = [&](int low, int high) {
+    const auto kind = random() % 4;
+    return kind == 0   ? low
+           : kind == 1 ? high
+                       : low + static_cast<int>(random() % static_cast<uint32_t>(high - low + 1));
+  };
+  for (int64_t i = 0; i < x.size(); ++i) x[i] = static_cast<TX>(draw(first, first + 255));
+  for (int64_t i = 0; i < w.size(); ++i) w[i] = static_cast<TW>(draw(-most, most));
+  pack_winograd(packed.data(), w.data(), p.o, p.c, NR);
+  EXPECT_TRUE(packed.intact());
+  std::vector<int> writes(static_cast<size_t>(y.size()));
+  const testing::StoreAll<int32_t> epilogue{y.data(), writes.data(), pixels * p.o, p.o};
+  const testing::Scratch scratch(s.scratch_bytes(NR));
+  const int64_t tasks = s.tasks(NR);
+  constexpr auto micro = micro_kernels<int32_t, short_pair, int(rows.mr), NV>();
+  const auto* words = reinterpret_cast<const short_pair*>(packed.data());
+  winograd<NV>(micro, s, x.data(), words, epilogue, scratch, 0, tasks / 2);
+  winograd<NV>(micro, s, x.data(), words, epilogue, scratch, tasks / 2, tasks);
+  EXPECT_TRUE(y.intact());
+  for (int64_t i = 0; i < y.size(); ++i) {
+    const int64_t n = i / (pixels * p.o), pixel = i / p.o % pixels, o = i % p.o;
+    int64_t want = 0;
+    each_tap(p, pixel, [&](int64_t at, int64_t tap) {
+      for (int64_t c = 0; c < p.c; ++c) {
+        want += int64_t{x[(n * in_pixels + at) * p.c + c]} * w[(o * p.c + c) * 9 + tap];
+      }
+    });
+    ASSERT_EQ(writes[static_cast<size_t>(i)], 1) << "element " << i;
+    ASSERT_EQ(y[i], want) << "element " << i;
+  }
+}
+
+TEST(Conv, IntegerWinogradIsExact) {
+  const Problem problems[] = {
+      {2, 1, 19, 37, {kNone, {13, 3, 1, 1, 1, 1}, {10, 3, 1, 1, 1, 1}}},
+      {1, 1, 8, 8, {kNone, {3, 3}, {9, 3, 1, 1, 2, 3}}},
+      {1, 1, 65, 70, {kNone, {9, 3, 1, 1, 0, 2}, {6, 3, 1, 1, -1, 0}}},
+      {2, 1, 9, 11, {kNone, {23, 3, 1, 3, 3, 3}, {14, 3, 1, 2, 1, 2}}},
+  };
+  for (const Problem& p : problems) {
+    check_integer_winograd<uint8_t, int8_t, 5, 2>(p, 0, 127, 1);
+    check_integer_winograd<int8_t, int8_t, 7, 1>(p, -128, 127, 2);
+    check_integer_winograd<int16_t, int16_t, 2 * kMicroRows - 1, 1>(p, -200, 200, 2);
+  }
+  check_integer_winograd<int16_t, int16_t, 5, 2>(problems[1], -255, int(kWinogradFilter), 1);
+}
+
 template <typename T>
 void check_window(const Problem& p) {
   SCOPED_TRACE(::testing::Message() << "channels " << p.c << " in " << p.dims[0].in << "x" << p.dims[1].in << "x"

@@ -1,8 +1,10 @@
 #include "tile/op/math.h"
 
 #include <cstring>
+#include <utility>
 
 #include "testing.h"
+#include "tile/arch/cpu/look_up.h"
 
 namespace heddle::tile {
 namespace {
@@ -61,6 +63,50 @@ TEST(Math, FloatFunctionsStayWithinTheirBounds) {
   EXPECT_ACCURATE(atan, -5, 5, 1);
   EXPECT_LE((worst<kLanes>([](auto v) { return round_even(v); }, [](double x) { return std::nearbyint(x); }, -9, 9)),
             0);
+}
+
+template <int W>
+void check_rounding_to_int() {
+  for (int first = -40; first < 40; first += W) {
+    float in[W];
+    int32_t out[W];
+    for (int i = 0; i < W; ++i) in[i] = static_cast<float>(first + i) * 0.25F;
+    store(out, round_to_int(load<W>(in)));
+    for (int i = 0; i < W; ++i) EXPECT_EQ(out[i], static_cast<int>(std::nearbyint(in[i]))) << in[i];
+  }
+}
+
+TEST(Math, RoundsToIntegers) {
+  check_rounding_to_int<1>();
+  check_rounding_to_int<kLanes>();
+  check_rounding_to_int<2 * kLanes>();
+}
+
+// 256 bytes in a scrambled order.
+template <uint64_t... I>
+constexpr auto& scrambled(std::integer_sequence<uint64_t, I...>) {
+  return byte_table<((I + 1) * 0x9e3779b97f4a7c15)...>;
+}
+
+template <typename T, int W>
+void check_look_up() {
+  constexpr auto& table = scrambled(std::make_integer_sequence<uint64_t, 32>());
+  T bytes[256];
+  std::memcpy(bytes, table, sizeof(bytes));
+  for (int first = -128; first < 256; first += W) {
+    int32_t in[W], out[W];
+    for (int i = 0; i < W; ++i) in[i] = first + i;
+    store(out, look_up_bytes<T>(table, load<W>(in)));
+    for (int i = 0; i < W; ++i) EXPECT_EQ(out[i], bytes[in[i] & 255]) << in[i];
+  }
+}
+
+TEST(Math, LooksUpBytes) {
+  check_look_up<uint8_t, 1>();
+  check_look_up<int8_t, 1>();
+  check_look_up<uint8_t, kLanes>();
+  check_look_up<int8_t, kLanes>();
+  check_look_up<int8_t, 2 * kLanes>();
 }
 
 TEST(Math, ExponentialsOfNonpositiveNumbersEndAtZero) {

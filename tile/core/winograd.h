@@ -2,6 +2,8 @@
 // problem. The points are 0, +-3/4, +-3/2 and infinity. With these points, the error is 1.3 times that of a direct
 // convolution (256 channels, random data). With the usual points 0, +-1, +-2 and infinity, it would be 5 times that of
 // a direct convolution. Every coefficient of the input transform is exact in binary.
+// Integers use the usual points, whose transforms are exact: of images of bytes, and of filters times 24 or 6, 16 bits
+// hold the results. The output transform gives 576 times the sums, or fractions of that by powers of two, modulo 2^32.
 #pragma once
 
 #include <stdint.h>
@@ -26,6 +28,7 @@ struct WinogradShape {
   int64_t batch = 1, c = 0, o = 0;
   int64_t pixel = 0;  // stride between input pixels, in elements; 0: c
   int64_t in[2] = {1, 1}, out[2] = {1, 1}, low[2] = {0, 0}, dilation[2] = {1, 1};
+  int64_t elements = 1;             // channels of a 32-bit word of transformed images and filters
   int64_t block_tiles = 1;          // output tiles per task, the rows of the task's products; split by split_rows()
   int64_t row_tiles = 0, tall = 0;  // result of split_rows(block_tiles)
   int64_t block_panels = 1;         // panels of filters per task
@@ -48,7 +51,8 @@ struct WinogradShape {
   constexpr int64_t blocks() const { return (tiles() + block_tiles - 1) / block_tiles; }
   constexpr int64_t n_blocks(int64_t width) const { return (panel_count(o, width) + block_panels - 1) / block_panels; }
   constexpr int64_t tasks(int64_t width) const { return blocks() * n_blocks(width); }
-  constexpr int64_t channel_stride() const { return copied_stride(c, 4); }
+  constexpr int64_t words() const { return (c + elements - 1) / elements; }
+  constexpr int64_t channel_stride() const { return copied_stride(words(), 4); }  // in words
   constexpr int64_t scratch_bytes(int64_t width) const {
     return 4 * kWinogradPoints * block_tiles * (width + channel_stride());
   }
@@ -87,6 +91,46 @@ inline void pack_winograd(float* dst, const Src* src, int64_t o, int64_t c, int6
           dst[((panel * kWinogradPoints + p) * c + i) * width + j] =
               static_cast<float>(u[p / kWinogradIn][p % kWinogradIn]);
         }
+      }
+    }
+  }
+}
+
+// ---- Integers.
+
+// The largest absolute values of filters, and of the products of a filter and an image, for which the transforms are
+// exact. Images have elements from an interval of length 255 that contains 0; their transform multiplies it by at
+// most 100. That of the filters multiplies by at most 49.
+inline constexpr int64_t kWinogradImage = 255, kWinogradFilter = 32767 / 49, kWinogradSum = (int64_t{1} << 25) - 1;
+
+// Computes U = G g G^T for one 3x3 filter g. The rows of G for the points 0, +-1, +-2 and infinity are multiplied by
+// 24, -6, -6, 24, 24 and 6.
+inline void winograd_filter(const int64_t (&g)[3][3], int64_t (&u)[kWinogradIn][kWinogradIn]) {
+  constexpr int64_t G[kWinogradIn][3] = {{6, 0, 0}, {1, 1, 1}, {1, -1, 1}, {1, 2, 4}, {1, -2, 4}, {0, 0, 6}};
+  int64_t t[kWinogradIn][3];
+  for (int i = 0; i < kWinogradIn; ++i) {
+    for (int j = 0; j < 3; ++j) t[i][j] = G[i][0] * g[0][j] + G[i][1] * g[1][j] + G[i][2] * g[2][j];
+  }
+  for (int i = 0; i < kWinogradIn; ++i) {
+    for (int j = 0; j < kWinogradIn; ++j) u[i][j] = G[j][0] * t[i][0] + G[j][1] * t[i][1] + G[j][2] * t[i][2];
+  }
+}
+
+// Transforms integer filters [o][c][3][3] and packs them as [panel][point][c / 2][width][2], with a zero channel at the
+// end if c is odd, and zero columns past the last filter.
+template <typename Src>
+inline void pack_winograd(int16_t* dst, const Src* src, int64_t o, int64_t c, int64_t width) {
+  const int64_t words = (c + 1) / 2;
+  for (int64_t column = 0; column < panel_count(o, width) * width; ++column) {
+    for (int64_t i = 0; i < 2 * words; ++i) {
+      int64_t g[3][3] = {}, u[kWinogradIn][kWinogradIn];
+      if (column < o && i < c) {
+        for (int t = 0; t < 9; ++t) g[t / 3][t % 3] = src[(column * c + i) * 9 + t];
+      }
+      winograd_filter(g, u);
+      for (int p = 0; p < kWinogradPoints; ++p) {
+        const int64_t word = ((column / width * kWinogradPoints + p) * words + i / 2) * width + column % width;
+        dst[2 * word + i % 2] = static_cast<int16_t>(u[p / kWinogradIn][p % kWinogradIn]);
       }
     }
   }

@@ -89,14 +89,15 @@ TILE_INLINE vec<T, W> pow_int(vec<T, W> a, vec<T, W> b) {
   });
 }
 
-// Limits `a` to the range of To, an integer type of 8 or 16 bits, without rounding. NaN becomes 0.
-template <typename To, int W>
+// Limits `a` to the range of To, an integer type of 8 or 16 bits, less the zero point Zero. Does not round. NaN becomes
+// -Zero.
+template <typename To, int Zero = 0, int W>
 TILE_INLINE vec<float, W> saturated(vec<float, W> a) {
   constexpr int bits = 8 * sizeof(To) - (is_signed<To> ? 1 : 0);
   constexpr float low = is_signed<To> ? -float(1 << bits) : 0.f, high = float((1 << bits) - 1);
-  vec<float, W> inside = detail::greater_or_second(a, splat<W>(low));
-  inside = detail::less_or_second(inside, splat<W>(high));
-  if constexpr (is_signed<To>) inside = select(is_nan(a), zero<float, W>(), inside);
+  vec<float, W> inside = detail::greater_or_second(a, splat<W>(low - Zero));
+  inside = detail::less_or_second(inside, splat<W>(high - Zero));
+  if constexpr (is_signed<To>) inside = select(is_nan(a), splat<W>(float(-Zero)), inside);
   return inside;
 }
 

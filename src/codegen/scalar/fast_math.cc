@@ -8,6 +8,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "codegen/scalar/match.h"
 #include "codegen/scalar/text_value.h"
 
 namespace heddle::codegen {
@@ -17,17 +18,6 @@ using ir::Op;
 using schedule::Expr;
 using schedule::ExprId;
 using schedule::ExprPool;
-
-const Expr* as_op(const ExprPool& pool, ExprId id, Op op) {
-  const Expr& e = pool[id];
-  return e.kind == Expr::Kind::kOp && e.op == op ? &e : nullptr;
-}
-
-std::optional<double> as_number(const ExprPool& pool, ExprId id) {
-  const Expr& e = pool[id];
-  if (e.kind != Expr::Kind::kConstant || !is_float(e.dtype)) return std::nullopt;
-  return std::bit_cast<double>(e.bits);
-}
 
 bool near(double x, double y) {
   return std::abs(x - y) <= 1e-3 * std::abs(y);  // as f16 or bf16 may have written it
@@ -251,55 +241,6 @@ std::optional<ShortForm> short_form_of(const ExprPool& pool, ExprId id, bool fas
   const bool constant = as_number(pool, e.args[1]).has_value();
   if (constant && e.dtype == DType::kF32) return std::nullopt;
   return ShortForm{constant ? "{0} * (tile::splat<{2}>(1.0f) / {1})" : "tile::fast::divide({0}, {1})", e.args};
-}
-
-namespace {
-
-// True if an f32 is an integer, an infinity or NaN. Sums of integers qualify, since all f32 numbers from 2^23 on are
-// integers. `depth` limits how deep nested sums are followed.
-bool is_integral(const ExprPool& pool, ExprId id, int depth = 3) {
-  const Expr& e = pool[id];
-  if (const auto number = as_number(pool, id)) return std::nearbyint(*number) == *number;
-  if (e.kind != Expr::Kind::kOp || e.dtype != DType::kF32) return false;
-  const bool rounds = e.op == Op::kRound || e.op == Op::kFloor || e.op == Op::kCeil || e.op == Op::kTrunc;
-  const bool adds = depth > 0 && (e.op == Op::kAdd || e.op == Op::kSub);
-  return rounds || (adds && is_integral(pool, e.args[0], depth - 1) && is_integral(pool, e.args[1], depth - 1));
-}
-
-std::optional<int64_t> as_integer(const ExprPool& pool, ExprId id) {
-  const Expr& e = pool[id];
-  if (e.kind != Expr::Kind::kConstant || is_float(e.dtype)) return std::nullopt;
-  return static_cast<int64_t>(e.bits);
-}
-
-bool is_wider(DType dtype) {
-  return dtype == DType::kF32 || dtype == DType::kI32 || dtype == DType::kI16;
-}
-
-}  // namespace
-
-std::optional<ShortForm> widened_byte_form_of(const ExprPool& pool, ExprId id) {
-  constexpr int64_t kMostOffset = 1024;  // so that all types hold the sum
-  const Expr* outer = as_op(pool, id, Op::kCast);
-  if (outer == nullptr || !is_wider(outer->dtype)) return std::nullopt;
-  int64_t offset = 0;
-  const Expr* e = &pool[outer->args[0]];
-  while (e->kind == Expr::Kind::kOp && e->dtype != DType::kF32 && is_wider(e->dtype)) {
-    if (e->op != Op::kCast) {
-      const auto number = e->op == Op::kAdd || e->op == Op::kSub ? as_integer(pool, e->args[1]) : std::nullopt;
-      if (!number || std::abs(*number) > kMostOffset) return std::nullopt;
-      offset += e->op == Op::kAdd ? *number : -*number;
-      if (std::abs(offset) > kMostOffset) return std::nullopt;
-    }
-    e = &pool[e->args[0]];
-  }
-  const bool to_byte = e->kind == Expr::Kind::kOp && e->op == Op::kCast && is_int(e->dtype) && bits_of(e->dtype) == 8;
-  if (!to_byte || pool[e->args[0]].dtype != DType::kF32 || !is_integral(pool, e->args[0])) return std::nullopt;
-  std::string text = fmt::format("tile::saturated<{}>({{0}})", computed_type(e->dtype));
-  if (offset != 0) text += fmt::format(" + tile::splat<{{2}}>({}.0f)", offset);
-  if (outer->dtype != DType::kF32) text = fmt::format("tile::convert<int32_t>({})", text);
-  if (outer->dtype == DType::kI16) text = fmt::format("tile::convert<int16_t>({})", text);
-  return ShortForm{std::move(text), {e->args[0]}};
 }
 
 }  // namespace heddle::codegen

@@ -28,9 +28,4 @@ struct ShortForm {
 std::optional<ShortForm> short_form_of(const schedule::ExprPool& pool, schedule::ExprId id, bool fast,
                                        std::optional<schedule::ExprId> rounded);
 
-// The short form for quantised numbers that the kernel which computes them also uses: an integral f32 is saturated to 8
-// bits and widened again, perhaps with a zero point added. The short form only applies the bounds, which cost less than
-// vectors of narrow elements.
-std::optional<ShortForm> widened_byte_form_of(const schedule::ExprPool& pool, schedule::ExprId id);
-
 }  // namespace heddle::codegen

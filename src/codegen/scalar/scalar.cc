@@ -17,7 +17,7 @@ using schedule::ExprId;
 using schedule::Index;
 
 ScalarEmitter::ScalarEmitter(const schedule::ExprPool& pool, Names names, Writer& out)
-    : GatherEmitter(pool, std::move(names)), out_(out), scopes_(1) {}
+    : GatherEmitter(pool, std::move(names)), out_(out), byte_forms_(pool), scopes_(1) {}
 
 const TextValue* ScalarEmitter::find(ExprId e) const {
   for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
@@ -222,7 +222,7 @@ TextValue ScalarEmitter::write_op(ExprId e) {
 
 std::optional<TextValue> ScalarEmitter::write_short_form(ExprId e) {
   const bool gpu = style_.cuda || style_.fast;
-  const auto form = gpu ? short_form_of(pool_, e, style_.fast, rounded_) : widened_byte_form_of(pool_, e);
+  const auto form = gpu ? short_form_of(pool_, e, style_.fast, rounded_) : byte_forms_.find(e);
   const bool divides = form && pool_[e].op == Op::kDiv && form->arguments.size() == 2;
   if (!form || (divides && divisors_.contains(pool_[e].args[1]))) return std::nullopt;
   const bool is_wide = wide(e);

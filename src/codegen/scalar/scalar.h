@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "codegen/scalar/byte_form.h"
 #include "codegen/scalar/gather.h"
 #include "codegen/text/writer.h"
 
@@ -58,6 +59,7 @@ class ScalarEmitter final : public GatherEmitter {
   std::string declare(schedule::ExprId e, const std::string& text);
 
   Writer& out_;
+  ByteForms byte_forms_;
   std::optional<schedule::ExprId> rounded_;
   std::optional<std::pair<schedule::ExprId, std::string>> assigned_;  // used by its next declare()
   std::vector<std::map<schedule::ExprId, TextValue>> scopes_;

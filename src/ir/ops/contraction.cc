@@ -321,6 +321,7 @@ std::span<const OpSchema> contraction_schemas() {
                                               {"groups", AttrKind::kInt},
                                               {"layout", AttrKind::kText},
                                               {"filters", AttrKind::kText, false},
+                                              {"image_range", AttrKind::kInt, false},
                                               {"out", AttrKind::kDType, false},
                                               {"tf32", AttrKind::kInt, false}},
                                              infer_conv,

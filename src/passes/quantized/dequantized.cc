@@ -109,7 +109,7 @@ std::optional<Dequantized> DequantizedFinder::after_subtraction(const Node& node
   auto found = find(node.inputs[0]);
   if (!found || found->zero || found->scale || is_byte(r_.target().dtype(node.outputs[0]))) return std::nullopt;
   auto zero = parameter(node.inputs[1]);
-  if (!zero || !is_of_bytes(zero->value)) return std::nullopt;
+  if (!zero || !is_of(zero->value, {DType::kI8, DType::kU8})) return std::nullopt;
   if (equal(zero, std::nullopt)) return found;
   zero->value = builder().cast(zero->value, DType::kI32);
   found->zero = zero;
@@ -200,10 +200,16 @@ std::optional<QuantParameter> DequantizedFinder::parameter_of(ValueId small, con
                         dims[static_cast<size_t>(at - shape.begin())]};
 }
 
-// Whether all elements are integers that a byte can have.
-bool DequantizedFinder::is_of_bytes(ValueId value) {
+bool DequantizedFinder::is_centred(const Dequantized& operand) {
+  return !operand.zero || is_of(operand.zero->value, {r_.target().dtype(operand.q)});
+}
+
+// Whether all elements are integers that a byte of one of the types can have.
+bool DequantizedFinder::is_of(ValueId value, std::initializer_list<DType> types) {
+  const auto has = [&](DType type) { return std::find(types.begin(), types.end(), type) != types.end(); };
+  const int low = has(DType::kI8) ? -128 : 0, high = has(DType::kU8) ? 255 : 127;
   for (;; value = r_.target().producer(value).inputs[0]) {
-    if (is_byte(r_.target().dtype(value))) return true;
+    if (is_byte(r_.target().dtype(value))) return has(r_.target().dtype(value));
     const Op op = r_.target().producer(value).op;
     if (op != Op::kCast && op != Op::kReshape) break;
   }
@@ -211,10 +217,10 @@ bool DequantizedFinder::is_of_bytes(ValueId value) {
   if (known == nullptr) return false;
   const ir::Array array = ir::to_array(*known);
   if (!array.real()) {
-    return std::all_of(array.i().begin(), array.i().end(), [](int64_t x) { return x >= -128 && x <= 255; });
+    return std::all_of(array.i().begin(), array.i().end(), [&](int64_t x) { return x >= low && x <= high; });
   }
   return std::all_of(array.f().begin(), array.f().end(),
-                     [](double x) { return x >= -128 && x <= 255 && x == std::nearbyint(x); });
+                     [&](double x) { return x >= low && x <= high && x == std::nearbyint(x); });
 }
 
 bool DequantizedFinder::is_constant(ValueId value) {

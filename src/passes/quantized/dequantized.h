@@ -1,5 +1,6 @@
 #pragma once
 
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <vector>
@@ -38,6 +39,9 @@ class DequantizedFinder {
   std::optional<QuantParameter> parameter(ValueId value);
   // True if two parameters are one value, or constants that are equal. No parameter equals none that is known to be 0.
   bool equal(const std::optional<QuantParameter>& a, const std::optional<QuantParameter>& b);
+  // True if the zero point is known to be a number of the type of q, so that all q - zero lie in an interval of length
+  // 255 that contains 0.
+  bool is_centred(const Dequantized& operand);
   // True if a value is computed from constants only.
   bool is_constant(ValueId value);
 
@@ -50,7 +54,7 @@ class DequantizedFinder {
   std::optional<Dequantized> moved(ValueId value, const Node& node);
   std::optional<Dequantized> concatenated(const Node& node);
   std::optional<QuantParameter> parameter_of(ValueId small, const Ints& dims);
-  bool is_of_bytes(ValueId value);
+  bool is_of(ValueId value, std::initializer_list<DType> types);
 
   ir::Rewriter& r_;
   std::map<ValueId, std::optional<Dequantized>> known_;

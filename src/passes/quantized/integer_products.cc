@@ -240,6 +240,8 @@ class IntegerProduct {
   ValueId of_shorts() {
     Attrs attrs = node_.attrs;
     attrs.set("out", DType::kI32);
+    constexpr int64_t kBytes = 255;
+    if (is_conv() && finder_.is_centred(sides_[0].operand)) attrs.set("image_range", kBytes);
     return r_.emit(node_.op, {centred(b_, sides_[0].operand), centred(b_, sides_[1].operand)}, std::move(attrs));
   }
 

@@ -53,8 +53,8 @@ double CpuChainCosts::winograd_cycles(const WinogradDesc& winograd, const CpuWin
   const int64_t tiles = ceil_div(rows, tile::kWinogradOut) * s.tiles_x();
   const int64_t block = std::min(tiles, config.tiles), of_block = ceil_div(block, config.micro_m);
   const double products = tile::kWinogradPoints * static_cast<double>(ceil_div(tiles, block) * of_block) *
-                          micro_.tiles(ceil_div(block, of_block), s.o, config.micro_n, s.c);
-  return products + micro_.transforms(static_cast<double>(tiles), s.c, s.o);
+                          micro_.tiles(ceil_div(block, of_block), s.o, config.micro_n, s.words());
+  return products + micro_.transforms(static_cast<double>(tiles), s.words(), s.o);
 }
 
 double CpuChainCosts::window_cycles(const WindowDesc& window, int64_t rows) const {

@@ -302,23 +302,24 @@ Config planar_config(const ConvDesc& desc, DType compute, const Target& target, 
 bool allows_winograd(const tile::WinogradShape& s) {
   constexpr int64_t kMaxFilterBytes = 64 << 20;
   return s.c >= 8 && summed_steps(DType::kF32, s.c) == 0 && s.o >= 8 &&
-         tile::kWinogradPoints * s.c * s.o * 4 <= kMaxFilterBytes;
+         tile::kWinogradPoints * s.words() * s.o * 4 <= kMaxFilterBytes;
 }
 
 // Filters come from memory once a run, which all threads share, and grow fourfold in Winograd's form. So the form pays
 // less for threads that share memory, and for cores that start two multiply-adds in a cycle.
 bool prefer_winograd(const tile::WinogradShape& s, int64_t elements, const Target& target, std::string* reason) {
   const MicroCosts costs(target);
-  const double threads = target.cpu.threads, steps = static_cast<double>(s.c) * costs.vectors(s.o) / costs.rate();
+  const double threads = target.cpu.threads, features = costs.vectors(s.o) / costs.rate();
   const double tiles = static_cast<double>(s.tiles());
   const double pixels = static_cast<double>(s.batch * s.out[0] * s.out[1]);
-  const double filter_bytes = 4 * static_cast<double>(s.c * s.o);
+  const double depth = static_cast<double>(s.c) / static_cast<double>(elements),
+               transformed = static_cast<double>(s.words());
+  const double word_bytes = 4 * static_cast<double>(s.o);
   const double bytes_per_cycle = target.cpu.model.read_over_copy * target.cpu.copy_gbps / target.cpu.ghz;
-  const double direct =
-      9 / static_cast<double>(elements) * std::max(pixels * steps / threads, filter_bytes / bytes_per_cycle);
-  const double products = tile::kWinogradPoints * tiles * steps;
-  const double winograd = std::max((1.08 * products + costs.transforms(tiles, s.c, s.o)) / threads,
-                                   tile::kWinogradPoints * filter_bytes / bytes_per_cycle);
+  const double direct = 9 * depth * std::max(pixels * features / threads, word_bytes / bytes_per_cycle);
+  const double products = tile::kWinogradPoints * tiles * transformed * features;
+  const double winograd = std::max((1.08 * products + costs.transforms(tiles, s.words(), s.o)) / threads,
+                                   tile::kWinogradPoints * transformed * word_bytes / bytes_per_cycle);
   *reason = fmt::format("{:.2f} of the direct form's {:.0f} kcycles", winograd / direct, direct * 1e-3);
   return allows_winograd(s) && winograd < 0.8 * direct;
 }
@@ -330,9 +331,9 @@ Config block_winograd(const WinogradDesc& desc, const Target& target) {
   const int64_t micro_n = panel_width(target, DType::kF32, s.o);
   const int64_t panels = tile::panel_count(s.o, micro_n), max_rows = micro_limits(target).rows;
   const int64_t tile_bytes = tile::kWinogradPoints * 4 * (micro_n + s.channel_stride());
-  const int64_t filter_bytes = tile::kWinogradPoints * 4 * s.c * panels * micro_n;
+  const int64_t filter_bytes = tile::kWinogradPoints * 4 * s.words() * panels * micro_n;
   const int64_t least = filter_bytes > target.cpu.l3_bytes / 4 ? 48 : 14;
-  int64_t block = std::max(least, target.cpu.l2_bytes * 6 / 10 / tile_bytes / max_rows * max_rows);
+  int64_t block = std::max(least, target.cpu.l2_bytes * 6 / 10 / tile_bytes);
   block = even_block(s.tiles(), ceil_div(s.tiles(), std::min<int64_t>(block, 64)));
   const int64_t wanted = wanted_tasks(target);
   if (ceil_div(s.tiles(), block) * panels < wanted) block = even_block(s.tiles(), ceil_div(wanted, panels));

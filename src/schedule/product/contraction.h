@@ -116,7 +116,8 @@ struct ConvDesc {
   int64_t offset = 0, batch = 0, stride[3] = {0, 0, 0}, channel = 1;
 };
 
-// A 3x3 convolution by the Winograd algorithm F(4x4, 3x3).
+// A 3x3 convolution by the Winograd algorithm F(4x4, 3x3), in f32 or, if a word of the shape has two elements, in
+// 16-bit integers with exact sums of 32 bits.
 struct WinogradDesc {
   tile::WinogradShape shape;  // The blocking members are unset here; the Config has the blocking.
   DType x = DType::kF32;

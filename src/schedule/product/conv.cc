@@ -148,7 +148,8 @@ ScheduledGroup schedule_depthwise(ContractionBuilder& builder, const tile::ConvS
   place_images(desc.offset, desc.shape, x);
   // Bytes are widened about as fast as words of single bytes are multiplied.
   const Words words = words_for(desc.x, desc.w, builder.target());
-  if (words == Words::kBfloats && summed_steps(compute, s.taps()) == 0) desc.words = words;
+  const bool as_stored = desc.x == element_of(words, true) && desc.w == element_of(words, false);
+  if (elements_of(words) == 2 && as_stored && summed_steps(compute, s.taps()) == 0) desc.words = words;
   builder.input(node.inputs[0]);
   filters(builder, result, {1, 0, 1, 0, s.taps(), 1, s.groups, s.taps()}, s.groups);
   const Shape& y = graph.shape(node.outputs[0]);
@@ -288,12 +289,27 @@ double leave_out_zeros(const Tensor& filters, int64_t interleaved, int64_t lanes
   return left / all;
 }
 
+// The channels of a word of transformed images: one number in f32, two integers if 16 bits hold the transforms of the
+// image. 0 for other types.
+int64_t transformed_elements(const ir::Graph& graph, const ir::Node& conv) {
+  const DType x = graph.dtype(conv.inputs[0]), w = graph.dtype(conv.inputs[1]);
+  const auto is_byte = [](DType type) { return type == DType::kI8 || type == DType::kU8; };
+  const DType compute = *contraction_compute(x, w, graph.dtype(conv.outputs[0]));
+  if (compute == DType::kF32) return 1;
+  const bool has_range = x == DType::kI16 && conv.attrs.has("image_range");
+  const bool fits = is_byte(x) || (has_range && conv.attrs.integer("image_range") <= tile::kWinogradImage);
+  return compute == DType::kI32 && fits && (is_byte(w) || w == DType::kI16) ? 2 : 0;
+}
+
 // The problem for F(4x4, 3x3); nullopt where it does not apply.
-std::optional<tile::WinogradShape> winograd_shape(const tile::ConvShape& s) {
+std::optional<tile::WinogradShape> winograd_shape(const ir::Graph& graph, const ir::Node& conv,
+                                                  const tile::ConvShape& s) {
   const bool plane = s.in[0] == 1 && s.kernel[0] == 1 && s.out[0] == 1 && s.low[0] == 0 && s.groups == 1;
   if (!plane || s.lhs_dilation[0] != 1) return std::nullopt;
   tile::WinogradShape w;
   w.batch = s.batch, w.c = s.c, w.o = s.o;
+  w.elements = transformed_elements(graph, conv);
+  if (w.elements == 0) return std::nullopt;
   for (int d = 1; d < 3; ++d) {
     if (s.kernel[d] != 3 || s.stride[d] != 1 || s.lhs_dilation[d] != 1) return std::nullopt;
     w.in[d - 1] = s.in[d], w.out[d - 1] = s.out[d], w.low[d - 1] = s.low[d], w.dilation[d - 1] = s.dilation[d];
@@ -308,9 +324,11 @@ ScheduledGroup schedule_winograd(ContractionBuilder& builder, const std::string&
   WinogradDesc desc{w, graph.dtype(node.inputs[0])};
   place_images(desc.offset, desc.shape, x);
   builder.input(node.inputs[0]);
-  builder.input(node.inputs[1], winograd_packing(w.o, w.c, config.as<CpuWinogradConfig>().micro_n));
+  const int64_t width = config.as<CpuWinogradConfig>().micro_n;
+  builder.input(node.inputs[1],
+                w.elements == 1 ? winograd_packing(w.o, w.c, width) : winograd_word_packing(w.o, w.c, width));
   const Shape& y = graph.shape(node.outputs[0]);
-  builder.make_epilogue(w.batch, w.out[0] * w.out[1], w.o, lanes_of(builder, DType::kF32),
+  builder.make_epilogue(w.batch, w.out[0] * w.out[1], w.o, lanes_of(builder, builder.desc().compute),
                         [&](IndexPool& pool, const Index& image, const Index& pixel, const Index& channel) {
                           return image_index(pool, y, image, pixel, channel);
                         });
@@ -323,10 +341,11 @@ ScheduledGroup schedule_winograd(ContractionBuilder& builder, const std::string&
 std::vector<Config> both_forms(const ConvDesc& desc, const std::optional<tile::WinogradShape>& winograd, DType compute,
                                const Target& target) {
   std::vector<Config> direct = conv_candidates(desc, compute, target);
-  if (!winograd || !allows_winograd(*winograd)) return direct;
+  const bool has_matrices = uses_matrices(target, desc.words, desc.shape.out[2]);
+  if (!winograd || !allows_winograd(*winograd) || has_matrices) return direct;
   std::string why;
   const bool preferred = prefer_winograd(*winograd, elements_of(desc.words), target, &why);
-  std::vector<Config> other = winograd_candidates({*winograd, desc.x}, target);
+  std::vector<Config> other = winograd_candidates({.shape = *winograd, .x = desc.x}, target);
   for (Config& config : other) config.reason = why + "; " + config.reason;
   if (preferred) std::swap(direct, other);
   // The other form's pick comes before variations of the first.
@@ -431,7 +450,8 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
   const int64_t interleaved = interleaved_columns(builder, s, compute);
   const bool constant = graph.constant_of(node.inputs[1]) != nullptr;
   const std::string plain_label = "conv " + conv_label(s);
-  const auto winograd = plain && compute == DType::kF32 && constant ? winograd_shape(s) : std::nullopt;
+  auto winograd = plain && constant ? winograd_shape(graph, node, s) : std::nullopt;
+  if (winograd && winograd->elements > 1 && !fits_winograd_words(*graph.constant_of(node.inputs[1]))) winograd.reset();
   count_words(builder, s, desc);
   if (plain && is_pointwise(s) && interleaved == 1) {
     return schedule_pointwise(builder, s, *image, desc, compute, flops);
@@ -449,7 +469,8 @@ ScheduledGroup schedule_conv(ContractionBuilder& builder) {
     });
   });
   if (config.get<CpuWinogradConfig>() != nullptr) {
-    return schedule_winograd(builder, plain_label, *winograd, *image, config);
+    const Words words = winograd->elements > 1 ? Words::kShorts : Words::kNone;
+    return schedule_winograd(builder, plain_label + words_label(words, desc.x, desc.w), *winograd, *image, config);
   }
   return schedule_direct(builder, view, image, std::move(desc), std::move(config), interleaved, flops);
 }
@@ -462,7 +483,7 @@ std::string cpu_placement_cost(const ir::Graph& graph, const ir::Group& group, i
   if (anchor.op != ir::Op::kConv) return {};
   // Tiles of 4x4 pixels come in an order that no prefetcher knows.
   constexpr int64_t kLongRun = 512;
-  const auto shape = winograd_shape(conv_shape(graph, anchor));
+  const auto shape = winograd_shape(graph, anchor, conv_shape(graph, anchor));
   const Words words = words_for(graph.dtype(anchor.inputs[0]), graph.dtype(anchor.inputs[1]), target);
   const auto element = static_cast<int64_t>(size_of(graph.dtype(value)));
   const int64_t run = graph.shape(value).back() * element, bytes = element_count(place.shape) * element;

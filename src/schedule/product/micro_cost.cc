@@ -28,8 +28,8 @@ double MicroCosts::tiles(int64_t rows, int64_t columns, int64_t panel, int64_t k
 
 // Transforming costs about 240 instructions per tile and vector of input channels, 220 per vector of output channels
 // (measured where one vector multiply-add starts in a cycle, which takes the time of an instruction).
-double MicroCosts::transforms(double tiles, int64_t channels, int64_t features) const {
-  return tiles * (240 * vectors(channels) + 220 * vectors(features)) / rate_;
+double MicroCosts::transforms(double tiles, int64_t words, int64_t features) const {
+  return tiles * (240 * vectors(words) + 220 * vectors(features)) / rate_;
 }
 
 }  // namespace heddle::schedule

@@ -18,8 +18,9 @@ class MicroCosts {
   double tiles(int64_t rows, int64_t columns, int64_t panel, int64_t k) const;
   // Vector multiply-adds that start in a cycle.
   double rate() const { return rate_; }
-  // The cost of transforming the images and the results of `tiles` tiles of Winograd's form.
-  double transforms(double tiles, int64_t channels, int64_t features) const;
+  // The cost of transforming the images and the results of `tiles` tiles of Winograd's form, with `words` words of
+  // channels.
+  double transforms(double tiles, int64_t words, int64_t features) const;
   // The cost of copying elements to the packed buffer that micro-kernels read.
   double packing(int64_t elements) const { return vectors(elements) * cpu_.model.pack_cycles; }
   double microseconds(double cycles) const { return cycles / (cpu_.ghz * 1e3); }

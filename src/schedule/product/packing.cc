@@ -97,18 +97,23 @@ void pack_winograd(const Tensor& constant, const std::vector<int64_t>& params, f
   }
 }
 
+// Calls f with the elements of small integers.
+template <typename F>
+auto with_small_integers(const Tensor& from, const F& f) {
+  if (from.dtype() == DType::kI16) return f(static_cast<const int16_t*>(from.data()));
+  if (from.dtype() == DType::kU8) return f(static_cast<const uint8_t*>(from.data()));
+  HEDDLE_CHECK(from.dtype() == DType::kI8, "words of {}", to_string(from.dtype()));
+  return f(static_cast<const int8_t*>(from.data()));
+}
+
 // Bytes as words of four of them or as words of two 16-bit numbers, and bf16 numbers as words of two.
 void pack_words(const Tensor& from, const tile::PanelSource& source, const std::vector<int64_t>& params, void* to) {
   const int64_t offset = params[8], width = params[9], elements = params[11];
   const auto as = [&](auto* out) {
-    if (from.dtype() == DType::kI16 || from.dtype() == DType::kBF16) {
+    if (from.dtype() == DType::kBF16) {
       return tile::pack_words(out, static_cast<const int16_t*>(from.data()) + offset, source, width, elements);
     }
-    if (from.dtype() == DType::kU8) {
-      return tile::pack_words(out, static_cast<const uint8_t*>(from.data()) + offset, source, width, elements);
-    }
-    HEDDLE_CHECK(from.dtype() == DType::kI8, "words of {}", to_string(from.dtype()));
-    tile::pack_words(out, static_cast<const int8_t*>(from.data()) + offset, source, width, elements);
+    with_small_integers(from, [&](const auto* x) { tile::pack_words(out, x + offset, source, width, elements); });
   };
   if (elements == 4) {
     as(static_cast<int8_t*>(to));
@@ -214,6 +219,28 @@ Packing winograd_packing(int64_t o, int64_t c, int64_t width) {
   return {"winograd", {o, c, width}};
 }
 
+// The largest sums of a filter are those for images of one sign, at the places of its positive or negative elements.
+bool fits_winograd_words(const Tensor& filters) {
+  const int64_t count = filters.size(), terms = count / std::max<int64_t>(filters.shape()[0], 1);
+  return with_small_integers(filters, [&](const auto* w) {
+    for (int64_t first = 0; first < count; first += terms) {
+      int64_t positive = 0, negative = 0, largest = 0;
+      for (int64_t i = first; i < first + terms; ++i) {
+        const int64_t element = w[i];
+        positive += std::max<int64_t>(element, 0), negative += std::max<int64_t>(-element, 0);
+        largest = std::max(largest, std::abs(element));
+      }
+      if (largest > tile::kWinogradFilter) return false;
+      if (std::max(positive, negative) * tile::kWinogradImage > tile::kWinogradSum) return false;
+    }
+    return true;
+  });
+}
+
+Packing winograd_word_packing(int64_t o, int64_t c, int64_t width) {
+  return {"winograd_words", {o, c, width}};
+}
+
 Packing diagonal_packing(const tile::PanelSource& s, int64_t pitch, int64_t together, int64_t run) {
   return {"diagonal",
           {s.groups, s.group_stride, s.outer, s.outer_stride, s.inner, s.inner_stride, s.n, s.n_stride, 0, pitch,
@@ -249,10 +276,12 @@ ir::TensorType packed_type(const Tensor& constant, const Packing& packing) {
   const auto& p = packing.params;
   if (packing.kind.empty()) return {constant.dtype(), constant.shape()};
   if (const auto type = fragment_type(constant, packing)) return *type;
-  if (packing.kind == "winograd") {
+  if (packing.kind == "winograd" || packing.kind == "winograd_words") {
     HEDDLE_CHECK(p.size() == 3 && p[0] * p[1] * 9 == constant.size(), "winograd packing of {}",
                  to_string(constant.shape()));
-    return {DType::kF32, {tile::panel_count(p[0], p[2]) * tile::kWinogradPoints * p[1] * p[2]}};
+    const bool words = packing.kind == "winograd_words";
+    const int64_t depth = words ? ceil_div(p[1], int64_t{2}) : p[1];
+    return {words ? DType::kI32 : DType::kF32, {tile::panel_count(p[0], p[2]) * tile::kWinogradPoints * depth * p[2]}};
   }
   const bool diagonal = packing.kind == "diagonal", rows = packing.kind == "rows" || diagonal;
   const bool words = packing.kind == "words";
@@ -278,6 +307,11 @@ void pack_constant(const Tensor& constant, const Packing& packing, void* to) {
     return;
   }
   if (packing.kind == "winograd") return pack_winograd(constant, p, static_cast<float*>(to));
+  if (packing.kind == "winograd_words") {
+    return with_small_integers(constant, [&](const auto* filters) {
+      tile::pack_winograd(static_cast<int16_t*>(to), filters, p[0], p[1], p[2]);
+    });
+  }
   if (packing.kind == "words") return pack_words(constant, source_of(packing), p, to);
   if (packing.kind == "fragments") {
     return pack_fragments(constant, p[0], p[1], p[2], static_cast<uint32_t*>(to));

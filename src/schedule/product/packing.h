@@ -15,6 +15,9 @@ Packing word_packing(const tile::PanelSource& source, int64_t offset, int64_t wi
 
 // Filters [o][c][3][3], transformed for F(4x4, 3x3) (tile/core/winograd.h). The result is always in f32.
 Packing winograd_packing(int64_t o, int64_t c, int64_t width);
+// Integer filters as words of two 16-bit numbers; fits_winograd_words() if the convolution is exact then.
+bool fits_winograd_words(const Tensor& filters);
+Packing winograd_word_packing(int64_t o, int64_t c, int64_t width);
 
 // Combines `together` groups of `source` (n: filters, inner: channels, outer: taps) into one group that has the
 // channels of all of them. Each filter becomes a row of `pitch` elements along k = (tap, channel), with zeros for the

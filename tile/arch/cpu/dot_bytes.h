@@ -64,6 +64,15 @@ template <int W>
 TILE_INLINE vec<int32_t, W> add_short_products(vec<int32_t, W> a, vec<int32_t, W> b, vec<int32_t, W> sum) {
   if constexpr (is_wide<int32_t, W>) {
     return {add_short_products(a.lo, b.lo, sum.lo), add_short_products(a.hi, b.hi, sum.hi)};
+#if TILE_VNNI
+  } else if constexpr (W == 16) {
+    using Ints = detail::ints_of<16>;
+#if defined(__clang__)
+    return {(typename vec<int32_t, W>::native)__builtin_ia32_vpdpwssd512((Ints)sum.v, (Ints)a.v, (Ints)b.v)};
+#else
+    return {(typename vec<int32_t, W>::native)__builtin_ia32_vpdpwssd_v16si((Ints)sum.v, (Ints)a.v, (Ints)b.v)};
+#endif
+#endif
   } else if constexpr (detail::has_short_products<W>) {
     using Shorts = detail::shorts_of<W>;
     return vec<int32_t, W>{(typename vec<int32_t, W>::native)detail::short_products((Shorts)a.v, (Shorts)b.v)} + sum;

@@ -187,6 +187,24 @@ TILE_INLINE vec<T, W> round_even(vec<T, W> a) {
     return select(m < big, copy_sign(m + big - big, a), a);
   }
 }
+// Rounds to the nearest integer, ties to even. The integers must fit 32 bits.
+template <int W>
+TILE_INLINE vec<int32_t, W> round_to_int(vec<float, W> a) {
+  if constexpr (is_wide<float, W>) {
+    return {round_to_int(a.lo), round_to_int(a.hi)};
+#if TILE_AVX512
+  } else if constexpr (W == 16) {
+    typedef int ints __attribute__((vector_size(64)));
+    return {(typename vec<int32_t, W>::native)__builtin_ia32_cvtps2dq512_mask(a.v, ints{}, uint16_t(-1), 8)};
+#endif
+#if TILE_AVX2
+  } else if constexpr (W == 8) {
+    return {(typename vec<int32_t, W>::native)__builtin_ia32_cvtps2dq256(a.v)};
+#endif
+  } else {
+    return convert<int32_t>(round_even(a));
+  }
+}
 template <typename T, int W>
 TILE_INLINE vec<T, W> floor(vec<T, W> a) {
   const vec<T, W> r = round_even(a);

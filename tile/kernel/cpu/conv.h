@@ -77,6 +77,28 @@ struct CopiedX {
     return at < s.in[d] ? at : -1;
   }
 
+  // Copies whole vectors of pixels of an image with few channels, each in a plane of its own, to one or two words a
+  // pixel. Returns how many pixels of `run` it has copied.
+  int64_t join_planes(int64_t c, int64_t words, const TX* in, int64_t run, T* to) const {
+    if constexpr (kPerWord > 1 && is_integer<TX> && is_integer<Element>) {
+      constexpr int W = kLanes, kBits = 32 / int(kPerWord);
+      constexpr int32_t kMask = int32_t((uint64_t{1} << kBits) - 1);
+      int64_t i = 0;
+      for (; words <= 2 && i + W <= run; i += W) {
+        vec<int32_t, W> r[2] = {zero<int32_t, W>(), zero<int32_t, W>()};
+        for (int64_t k = 0; k < c; ++k) {
+          const vec<int32_t, W> bits = convert<int32_t>(load<W>(in + k * channel + i)) & kMask;
+          r[k / kPerWord] = r[k / kPerWord] | (bits << (kBits * int(k % kPerWord)));
+        }
+        if (words == 2) zip_rows(r);
+        for (int64_t k = 0; k < words; ++k) store(to + i * words + k * W, r[k]);
+      }
+      return i;
+    } else {
+      return 0;
+    }
+  }
+
   void copy_row(const ConvShape& s, int64_t n, int64_t g, int64_t d, int64_t y, int64_t width, int64_t pixel,
                 T* to) const {
     if (d < 0 || y < 0) return store_zero(to, width * pixel);
@@ -97,8 +119,11 @@ struct CopiedX {
       if (channel == 1 && step == stride[2] && step == c) {
         copy_matrix(out + x * step, 0, in + from * stride[2], 0, 1, 1, run * step);
       } else {
-        if (fills) store_zero(out + x * step, run * step);
-        copy_matrix(out + x * step, step, in + from * stride[2], stride[2], channel, run, c);
+        const int64_t joined =
+            pixel == s.c && stride[2] == 1 && channel != 1 ? join_planes(c, s.c, in + from, run, to + x * pixel) : 0;
+        if (fills) store_zero(out + (x + joined) * step, (run - joined) * step);
+        copy_matrix(out + (x + joined) * step, step, in + (from + joined) * stride[2], stride[2], channel, run - joined,
+                    c);
       }
       x += run;
     }

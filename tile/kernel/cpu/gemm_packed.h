@@ -260,7 +260,7 @@ struct ByteRows {
     vec<int32_t, W> sums[kDigits];
     for (int d = 0; d < kDigits; ++d) sums[d] = zero<int32_t, W>();
     for (int64_t i = 0; i < count; i += W) {
-      auto q = convert<int32_t>(round_even(at(i) * inverse));
+      auto q = round_to_int(at(i) * inverse);
       static_for<kDigits>([&](auto least) __attribute__((always_inline)) {
         constexpr int d = kDigits - 1 - least;
         const auto digit = (q << 24) >> 24;

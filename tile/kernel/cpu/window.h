@@ -35,6 +35,8 @@ inline void inner_outputs(const WindowShape& s, int64_t& first, int64_t& last) {
 // The number of pixels that are processed together. It gives enough independent accumulators to hide the latency of an
 // addition.
 inline constexpr int kWindowPixels = 6;
+// The same for pixels whose channels are multiplied in words, which have two sums: with 16 registers, fewer leave room.
+inline constexpr int kWordPixels = TILE_AVX512 ? kWindowPixels : 4;
 
 // Computes one vector of channels for `Pixels` neighbouring outputs, over the taps [lo[d], hi[d]) of each dimension d.
 template <int W, int Pixels, typename T, typename Op, typename N>
@@ -139,16 +141,14 @@ TILE_INLINE void window_words(const WindowShape& s, const T* in, const int64_t (
       }
     }
   }
+  static_for<Pixels>([&](auto i) __attribute__((always_inline)) { zip_rows(acc[i]); });
+  const Epilogue last = epilogue;  // which stores do not change
+  const int64_t full = words * E / W, left = words * E - full * W;
   for (int i = 0; i < Pixels; ++i) {
-    zip_rows(acc[i]);
-    for (int e = 0; e < E; ++e) {
-      const int64_t left = words * E - e * W;
-      if (left >= W) {
-        epilogue.template operator()<W>(acc[i][e], image, pixel + i, channel + e * W, index_constant<W>{});
-      } else if (left > 0) {
-        epilogue.template operator()<W>(acc[i][e], image, pixel + i, channel + e * W, left);
-      }
+    for (int64_t e = 0; e < full; ++e) {
+      last.template operator()<W>(acc[i][e], image, pixel + i, channel + e * W, index_constant<W>{});
     }
+    if (left > 0) last.template operator()<W>(acc[i][full], image, pixel + i, channel + full * W, left);
   }
 }
 
@@ -169,7 +169,8 @@ TILE_INLINE void window_words(const WindowShape& s, const T* in, const int64_t (
 template <typename T, typename Op, typename Epilogue>
 void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epilogue, int64_t begin, int64_t end) {
   using C = typename Op::compute;
-  constexpr int W = kVectorBytes / int(sizeof(C)), P = detail::kWindowPixels;
+  constexpr int W = kVectorBytes / int(sizeof(C)),
+                P = detail::kInWords<Op> ? detail::kWordPixels : detail::kWindowPixels;
   const int64_t row = s.in[2] * s.pitch(), plane = row * s.in[1];
   int64_t inner0, inner1;
   detail::inner_outputs(s, inner0, inner1);

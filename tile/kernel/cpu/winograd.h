@@ -1,6 +1,7 @@
 // 3x3 convolution with stride 1 and any dilation by Winograd's F(4x4, 3x3), which needs a quarter of the
 // multiplications. For each block of tiles, the transformed input V[36][tiles][c] and one panel's products
-// M[36][tiles][NR] stay in the second-level cache.
+// M[36][tiles][NR] stay in the second-level cache. V and the filters are f32 numbers, or words of two 16-bit numbers
+// (short_pair) with exact sums. Sums of other magnitudes than those of tile/core/winograd.h wrap.
 #pragma once
 
 #include "tile/core/winograd.h"
@@ -10,9 +11,20 @@ namespace heddle::tile {
 
 namespace detail {
 
+// The elements of words TB with sums of type T.
+template <typename T, typename TB>
+struct winograd_element {
+  using type = T;
+};
+template <typename T>
+struct winograd_element<T, short_pair> {
+  using type = int16_t;
+};
+
 // Computes B^T x, the input transform along one dimension.
-template <typename V>
-TILE_INLINE void winograd_in(const V (&x)[kWinogradIn], V (&y)[kWinogradIn]) {
+template <int W>
+TILE_INLINE void winograd_in(const vec<float, W> (&x)[kWinogradIn], vec<float, W> (&y)[kWinogradIn]) {
+  using V = vec<float, W>;
   constexpr float a = WinogradPoints::a, b = WinogradPoints::b, a2 = WinogradPoints::a2, b2 = WinogradPoints::b2;
   const V even_a = fma(x[2], -b2, x[4]), odd_a = fma(x[1], -b2, x[3]) * a;
   const V even_b = fma(x[2], -a2, x[4]), odd_b = fma(x[1], -a2, x[3]) * b;
@@ -24,9 +36,23 @@ TILE_INLINE void winograd_in(const V (&x)[kWinogradIn], V (&y)[kWinogradIn]) {
   y[5] = fma(x[1], a2 * b2, fma(x[3], -(a2 + b2), x[5]));
 }
 
+template <int W>
+TILE_INLINE void winograd_in(const vec<int16_t, W> (&x)[kWinogradIn], vec<int16_t, W> (&y)[kWinogradIn]) {
+  using V = vec<int16_t, W>;
+  const V even_a = x[4] - (x[2] << int16_t(2)), odd_a = x[3] - (x[1] << int16_t(2));
+  const V even_b = x[4] - x[2], odd_b = (x[3] - x[1]) << int16_t(1);
+  y[0] = ((x[0] - x[2]) << int16_t(2)) + even_b;
+  y[1] = even_a + odd_a;
+  y[2] = even_a - odd_a;
+  y[3] = even_b + odd_b;
+  y[4] = even_b - odd_b;
+  y[5] = ((x[1] - x[3]) << int16_t(2)) + x[5] - x[3];
+}
+
 // Computes A^T x, the output transform along one dimension.
-template <typename V>
-TILE_INLINE void winograd_out(const V (&x)[kWinogradIn], V (&y)[kWinogradOut]) {
+template <int W>
+TILE_INLINE void winograd_out(const vec<float, W> (&x)[kWinogradIn], vec<float, W> (&y)[kWinogradOut]) {
+  using V = vec<float, W>;
   constexpr float a = WinogradPoints::a, b = WinogradPoints::b, a2 = WinogradPoints::a2, b2 = WinogradPoints::b2;
   const V sum_a = x[1] + x[2], sum_b = x[3] + x[4], odd_a = (x[1] - x[2]) * a, odd_b = (x[3] - x[4]) * b;
   y[0] = x[0] + sum_a + sum_b;
@@ -35,23 +61,47 @@ TILE_INLINE void winograd_out(const V (&x)[kWinogradIn], V (&y)[kWinogradOut]) {
   y[3] = fma(odd_a, a2, fma(odd_b, b2, x[5]));
 }
 
+// The results are 24, 12, 6 and 6 times those of A^T x.
+template <int W>
+TILE_INLINE void winograd_out(const vec<int32_t, W> (&x)[kWinogradIn], vec<int32_t, W> (&y)[kWinogradOut]) {
+  using V = vec<int32_t, W>;
+  const V sum_a = x[1] + x[2], sum_b = x[3] + x[4], odd_a = x[1] - x[2], odd_b = x[3] - x[4];
+  y[0] = x[0] + sum_b - (sum_a << 2);
+  y[1] = odd_b - (odd_a << 1);
+  y[2] = sum_b - sum_a;
+  y[3] = (odd_b << 1) - odd_a + x[5];
+}
+
+// The sum at pixel (i, j) of a tile, from what two calls of winograd_out() make of it.
+template <int W>
+TILE_INLINE vec<float, W> winograd_sum(vec<float, W> y, int, int) {
+  return y;
+}
+template <int W>
+TILE_INLINE vec<int32_t, W> winograd_sum(vec<int32_t, W> y, int i, int j) {
+  constexpr int kShifts[kWinogradOut] = {3, 2, 1, 1};
+  constexpr int32_t kNinth = 0x38e38e39;  // modulo 2^32
+  return (y * splat<W>(kNinth)) >> (kShifts[i] + kShifts[j]);
+}
+
 // Transforms W channels of 6x6 input pixels. The 36 results are stored to `v` at distances of `point` elements. `x`
 // points to pixel (0, 0), which may be outside the image. `inside` is {y0, y1, x0, x1}: the pixels in [y0, y1) x [x0,
 // x1) are inside the image, and the others count as zero. `n` is the number of channels to load.
-template <int W, typename TX, typename N>
-TILE_INLINE void winograd_input(const TX* x, int64_t row, int64_t pixel, const int64_t (&inside)[4], float* v,
+template <int W, typename E, typename TX, typename N>
+TILE_INLINE void winograd_input(const TX* x, int64_t row, int64_t pixel, const int64_t (&inside)[4], E* v,
                                 int64_t point, N n) {
-  using V = vec<float, W>;
+  using V = vec<E, W>;
   V t[kWinogradIn][kWinogradIn];
   const bool whole = inside[0] == 0 && inside[1] == kWinogradIn && inside[2] == 0 && inside[3] == kWinogradIn;
   for (int j = 0; j < kWinogradIn; ++j) {
     V d[kWinogradIn], y[kWinogradIn];
     if (whole) {
-      static_for<kWinogradIn>([&](auto i) { d[i] = load_n<W>(x + i * row + j * pixel, n); });
+      static_for<kWinogradIn>([&](auto i) { d[i] = convert<E>(load_n<W>(x + i * row + j * pixel, n)); });
     } else {
       const bool column = j >= inside[2] && j < inside[3];
       for (int i = 0; i < kWinogradIn; ++i) {
-        d[i] = column && i >= inside[0] && i < inside[1] ? load_n<W>(x + i * row + j * pixel, n) : zero<float, W>();
+        d[i] = zero<E, W>();
+        if (column && i >= inside[0] && i < inside[1]) d[i] = convert<E>(load_n<W>(x + i * row + j * pixel, n));
       }
     }
     winograd_in(d, y);
@@ -66,9 +116,9 @@ TILE_INLINE void winograd_input(const TX* x, int64_t row, int64_t pixel, const i
 
 // Transforms W columns (output channels) of one finished tile: from the 36 products in `m`, at distances of `point`
 // elements, to the 16 pixels in `out`.
-template <int W>
-TILE_INLINE void winograd_output(const float* m, int64_t point, vec<float, W> (&out)[kWinogradOut * kWinogradOut]) {
-  using V = vec<float, W>;
+template <int W, typename T>
+TILE_INLINE void winograd_output(const T* m, int64_t point, vec<T, W> (&out)[kWinogradOut * kWinogradOut]) {
+  using V = vec<T, W>;
   V t[kWinogradOut][kWinogradIn];
   for (int j = 0; j < kWinogradIn; ++j) {
     V x[kWinogradIn], y[kWinogradOut];
@@ -79,7 +129,7 @@ TILE_INLINE void winograd_output(const float* m, int64_t point, vec<float, W> (&
   for (int i = 0; i < kWinogradOut; ++i) {
     V y[kWinogradOut];
     winograd_out(t[i], y);
-    static_for<kWinogradOut>([&](auto j) { out[i * kWinogradOut + j] = y[j]; });
+    static_for<kWinogradOut>([&](auto j) { out[i * kWinogradOut + j] = winograd_sum(y[j], i, j); });
   }
 }
 
@@ -98,16 +148,16 @@ TILE_INLINE int64_t winograd_count(int64_t at, int64_t step, int64_t end, int64_
   return count < most ? count : most;
 }
 
-template <typename TX>
-inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, int64_t last, float* v) {
-  constexpr int W = kLanes;
-  const int64_t stride = s.channel_stride(), point = s.block_tiles * stride;
+template <typename E, typename TX>
+inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, int64_t last, E* v) {
+  constexpr int W = kVectorBytes / int(sizeof(E));
+  const int64_t stride = s.channel_stride() * s.elements, point = s.block_tiles * stride;
   const int64_t row = s.in[1] * s.pitch(), down = s.dilation[0], across = s.dilation[1];
   for (int64_t i = 0; i < s.block_tiles; ++i) {
-    float* out = v + i * stride;
+    E* out = v + i * stride;
     if (first + i >= last) {  // rows after the last tile are computed, but not used
       for (int p = 0; p < kWinogradPoints; ++p) {
-        for (int64_t c = 0; c < s.c; ++c) out[p * point + c] = 0;
+        for (int64_t c = 0; c < s.words() * s.elements; ++c) out[p * point + c] = 0;
       }
       continue;
     }
@@ -126,8 +176,8 @@ inline void winograd_block(const WinogradShape& s, const TX* x, int64_t first, i
 }
 
 // Applies the output transform to one panel of products, and passes the pixels inside the image to the epilogue.
-template <int NV, typename Epilogue>
-inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last, int64_t panel, const float* m,
+template <int NV, typename T, typename Epilogue>
+inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last, int64_t panel, const T* m,
                             const Epilogue& epilogue) {
   constexpr int W = kLanes;
   constexpr int64_t nr = NV * W;
@@ -139,12 +189,12 @@ inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last,
     for (int64_t j = 0; j < NV; ++j) {
       const int64_t col = panel * nr + j * W, n = s.o - col;
       if (n <= 0) break;
-      vec<float, W> out[kWinogradOut * kWinogradOut];
+      vec<T, W> out[kWinogradOut * kWinogradOut];
       winograd_output<W>(m + i * nr + j * W, point, out);
       for (int64_t y = 0; y < rows; ++y) {
         for (int64_t x = 0; x < columns; ++x) {
           const int64_t pixel = (at.y + y * s.dilation[0]) * s.out[1] + at.x + x * s.dilation[1];
-          const vec<float, W> acc = out[y * kWinogradOut + x];
+          const vec<T, W> acc = out[y * kWinogradOut + x];
           if (n >= W) {
             epilogue.template operator()<W>(acc, at.n, pixel, col, index_constant<W>{});
           } else {
@@ -158,65 +208,75 @@ inline void winograd_finish(const WinogradShape& s, int64_t first, int64_t last,
 
 // Computes panel `panel` of the tiles [first, last), at most s.block_tiles tiles. `v` is the transformed input of the
 // tiles. `m` is scratch for the products.
-template <int NV, typename Epilogue>
-TILE_INLINE void winograd_panel(const MicroKernels<float, float>& micro, const WinogradShape& s, const float* filters,
-                                const Epilogue& epilogue, int64_t first, int64_t last, int64_t panel, float* m,
-                                const float* v) {
-  constexpr int64_t nr = kPanel<float, NV>;
+template <int NV, typename T, typename TB, typename Epilogue>
+TILE_INLINE void winograd_panel(const MicroKernels<T, TB>& micro, const WinogradShape& s, const TB* filters,
+                                const Epilogue& epilogue, int64_t first, int64_t last, int64_t panel, T* m,
+                                const T* v) {
+  constexpr int64_t nr = kPanel<T, NV>;
   const int64_t stride = s.channel_stride(), one_segment = 0;
   for (int64_t p = 0; p < kWinogradPoints; ++p) {
-    const float* u = filters + (panel * kWinogradPoints + p) * s.c * nr;
+    const TB* u = filters + (panel * kWinogradPoints + p) * s.words() * nr;
     int64_t row = 0;
     for (int64_t tile = 0; tile < s.row_tiles; ++tile) {
-      const MicroA<float> op{v + (p * s.block_tiles + row) * stride, stride, &one_segment, 1, s.c};
-      float* const c = m + (p * s.block_tiles + row) * nr;
-      micro.run<false>(tile < s.tall, op, u, nr, c);
+      const MicroA<T> op{v + (p * s.block_tiles + row) * stride, stride, &one_segment, 1, s.words()};
+      T* const c = m + (p * s.block_tiles + row) * nr;
+      micro.template run<false>(tile < s.tall, op, u, nr, c);
       row += micro.rows - (tile < s.tall ? 0 : 1);
     }
   }
   winograd_finish<NV>(s, first, last, panel, m, epilogue);
 }
 
+// The parts of the scratch memory of a block of tiles.
+template <int NV, typename T, typename TB>
+struct WinogradScratch {
+  using Element = typename winograd_element<T, TB>::type;
+
+  WinogradScratch(const WinogradShape& s, void* scratch)
+      : m(static_cast<T*>(scratch)), v(m + kWinogradPoints * s.block_tiles * kPanel<T, NV>) {}
+  Element* elements() const { return reinterpret_cast<Element*>(v); }
+
+  T* const m;  // products
+  T* const v;  // words of the transformed input
+};
+
 }  // namespace detail
 
-// Runs tasks [begin, end) of s.tasks(kPanel<float, NV>). The scratch has s.scratch_bytes(kPanel<float, NV>) bytes.
-// `filters` were packed by pack_winograd(). The epilogue is that of conv(). micro.rows must be
+// Runs tasks [begin, end) of s.tasks(kPanel<T, NV>). The scratch has s.scratch_bytes(kPanel<T, NV>) bytes. `filters`
+// were packed by pack_winograd(). The epilogue is that of conv(). micro.rows must be
 // split_rows(s.block_tiles, kMicroRows).mr.
-template <int NV, typename TX, typename Epilogue>
-void winograd(const MicroKernels<float, float>& micro, const WinogradShape& s, const TX* x, const float* filters,
+template <int NV, typename T, typename TB, typename TX, typename Epilogue>
+void winograd(const MicroKernels<T, TB>& micro, const WinogradShape& s, const TX* x, const TB* filters,
               const Epilogue& epilogue, void* scratch, int64_t begin, int64_t end) {
-  constexpr int64_t nr = kPanel<float, NV>;
+  constexpr int64_t nr = kPanel<T, NV>;
   const int64_t n_blocks = s.n_blocks(nr), panels = panel_count(s.o, nr);
-  float* const m = static_cast<float*>(scratch);
-  float* const v = m + kWinogradPoints * s.block_tiles * nr;
+  const detail::WinogradScratch<NV, T, TB> space(s, scratch);
   int64_t ready = -1;
   for (int64_t task = begin; task < end; ++task) {
     const int64_t block = task / n_blocks, first = block * s.block_tiles;
     if (ready != block) {  // tasks of a block are consecutive and share its transformed input
-      detail::winograd_block(s, x, first, s.tiles(), v);
+      detail::winograd_block(s, x, first, s.tiles(), space.elements());
       ready = block;
     }
     const int64_t panel0 = task % n_blocks * s.block_panels;
     const int64_t panel1 = panel0 + s.block_panels < panels ? panel0 + s.block_panels : panels;
     for (int64_t panel = panel0; panel < panel1; ++panel) {
-      detail::winograd_panel<NV>(micro, s, filters, epilogue, first, s.tiles(), panel, m, v);
+      detail::winograd_panel<NV>(micro, s, filters, epilogue, first, s.tiles(), panel, space.m, space.v);
     }
   }
 }
 
 // Computes all channels of output rows [oh, oh + rows) of image n, without dilation. `oh` must be a multiple of 4, and
 // s.block_tiles must be at least the number of tiles in `rows` rows. The scratch is as for winograd().
-template <int NV, typename TX, typename Epilogue>
-void winograd_rows(const MicroKernels<float, float>& micro, const WinogradShape& s, const TX* x, const float* filters,
+template <int NV, typename T, typename TB, typename TX, typename Epilogue>
+void winograd_rows(const MicroKernels<T, TB>& micro, const WinogradShape& s, const TX* x, const TB* filters,
                    const Epilogue& epilogue, void* scratch, int64_t n, int64_t oh, int64_t rows) {
-  constexpr int64_t nr = kPanel<float, NV>;
-  float* const m = static_cast<float*>(scratch);
-  float* const v = m + kWinogradPoints * s.block_tiles * nr;
+  const detail::WinogradScratch<NV, T, TB> space(s, scratch);
   const int64_t first = (n * s.tiles_y() + oh / kWinogradOut) * s.tiles_x();
   const int64_t last = first + (rows + kWinogradOut - 1) / kWinogradOut * s.tiles_x();
-  detail::winograd_block(s, x, first, last, v);
-  for (int64_t panel = 0; panel < panel_count(s.o, nr); ++panel) {
-    detail::winograd_panel<NV>(micro, s, filters, epilogue, first, last, panel, m, v);
+  detail::winograd_block(s, x, first, last, space.elements());
+  for (int64_t panel = 0; panel < panel_count(s.o, kPanel<T, NV>); ++panel) {
+    detail::winograd_panel<NV>(micro, s, filters, epilogue, first, last, panel, space.m, space.v);
   }
 }
 

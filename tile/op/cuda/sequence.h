@@ -51,8 +51,8 @@ class sequence_queue {
     __syncthreads();
     return *told_;
   }
-  // Waits until all `tasks` of `phase` have finished. All threads must call it, and settle() after the last wait. Thread
-  // `thread` loads the counter; loads by different threads overlap.
+  // Waits until all `tasks` of `phase` have finished. All threads must call it, and settle() after the last wait.
+  // Thread `thread` loads the counter; loads by different threads overlap.
   TILE_INLINE void wait(uint32_t phase, uint32_t tasks, uint32_t thread) const {
     if (threadIdx.x != thread) return;
     while (sm80::load_now<true>(finished(phase)) < tasks) {

@@ -404,23 +404,24 @@ void emit_winograd(Emission& e, const KernelDesc& desc, const ContractionDesc& c
   s.block_panels = config.tile_n / config.micro_n;
   e.tasks = s.tasks(config.micro_n);
   e.scratch_bytes = s.scratch_bytes(config.micro_n);
-  e.micro =
-      micro_tables({"float", "float", s.o, lanes, false}, config.micro_m, config.micro_n, target, e.sizes.marked());
+  const bool words = s.elements > 1;
+  const std::string_view sums = words ? "int32_t" : "float", word = words ? "tile::short_pair" : "float";
+  e.micro = micro_tables({sums, word, s.o, lanes, false}, config.micro_m, config.micro_n, target, e.sizes.marked());
   open_kernel(e, desc);
   Sizes& z = e.sizes;
   std::string extents = z.fields({{"batch", s.batch}, {"c", s.c}, {"o", s.o}});
   if (s.pixel > 0) extents += ", " + z.fields({{"pixel", s.pixel}});
   const std::string in = z.list(s.in), out = z.list(s.out);
-  e.out.line("{} tile::WinogradShape shape{{{}, .in = {}, .out = {}, .low = {}, .dilation = {}, {}}};", constness(z),
-             extents, in, out, list(s.low), list(s.dilation),
+  e.out.line("{} tile::WinogradShape shape{{{}, .in = {}, .out = {}, .low = {}, .dilation = {}{}, {}}};", constness(z),
+             extents, in, out, list(s.low), list(s.dilation), words ? ", .elements = 2" : "",
              z.fields({{"block_tiles", s.block_tiles},
                        {"row_tiles", s.row_tiles},
                        {"tall", s.tall},
                        {"block_panels", s.block_panels}}));
   e.out.line("const Epilogue epilogue{};", initialisers(desc, members, e.sizes));
   const std::string images = argument(desc, 0) + (winograd.offset > 0 ? z.place(winograd.offset) : "");
-  e.out.line("tile::winograd{}<{}>({}, shape, {}, static_cast<const float*>(operands[1]), epilogue, {});",
-             e.place ? "_rows" : "", e.micro->arguments, micro_of(e), images, rows_of(e));
+  e.out.line("tile::winograd{}<{}>({}, shape, {}, static_cast<const {}*>(operands[1]), epilogue, {});",
+             e.place ? "_rows" : "", e.micro->arguments, micro_of(e), images, word, rows_of(e));
   e.out.close();
 }
 

@@ -1,0 +1,229 @@
+#include "codegen/scalar/byte_form.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cmath>
+
+#include "codegen/scalar/match.h"
+#include "codegen/scalar/text_value.h"
+#include "ir/schema.h"
+#include "schedule/expr/expr_walk.h"
+#include "schedule/region/cost.h"
+
+namespace heddle::codegen {
+namespace {
+
+using ir::Op;
+using schedule::Expr;
+using schedule::ExprId;
+using schedule::ExprPool;
+
+constexpr int64_t kMostOffset = 1024;  // so that all types hold the sum
+// A table of 256 bytes in registers takes 23 instructions with AVX2, and 9 with AVX-512.
+constexpr double kTableSteps = 20;
+// Of a longer chain of bytes, each that is stored would be evaluated from its beginning.
+constexpr int kMostOperations = 256;
+// What a value is computed from, if that is no single number of 8 bits.
+constexpr int64_t kConstants = -1, kOthers = -2;
+
+bool is_byte(DType dtype) {
+  return dtype == DType::kI8 || dtype == DType::kU8;
+}
+bool is_wider(DType dtype) {
+  return dtype == DType::kF32 || dtype == DType::kI32 || dtype == DType::kI16;
+}
+
+std::optional<int64_t> as_integer(const ExprPool& pool, ExprId id) {
+  const Expr& e = pool[id];
+  if (e.kind != Expr::Kind::kConstant || is_float(e.dtype)) return std::nullopt;
+  return static_cast<int64_t>(e.bits);
+}
+
+// True if an f32 is an integer, an infinity or NaN. Sums of integers qualify, since all f32 numbers from 2^23 on are
+// integers. `depth` limits how deep nested sums are followed.
+bool is_integral(const ExprPool& pool, ExprId id, int depth = 3) {
+  const Expr& e = pool[id];
+  if (const auto number = as_number(pool, id)) return std::nearbyint(*number) == *number;
+  if (e.kind != Expr::Kind::kOp || e.dtype != DType::kF32) return false;
+  const bool rounds = e.op == Op::kRound || e.op == Op::kFloor || e.op == Op::kCeil || e.op == Op::kTrunc;
+  const bool adds = depth > 0 && (e.op == Op::kAdd || e.op == Op::kSub);
+  return rounds || (adds && is_integral(pool, e.args[0], depth - 1) && is_integral(pool, e.args[1], depth - 1));
+}
+
+bool is_saturated(const ExprPool& pool, ExprId byte) {
+  const Expr* const cast = as_op(pool, byte, Op::kCast);
+  return cast != nullptr && pool[cast->args[0]].dtype == DType::kF32 && is_integral(pool, cast->args[0]);
+}
+
+// An integral f32 as a sum: round_even(x) + offset, or x itself, which is integral.
+struct RoundedSum {
+  ExprId x;
+  bool rounds = false;
+  int64_t offset = 0;
+};
+
+RoundedSum rounded_sum_of(const ExprPool& pool, ExprId id) {
+  const Expr* const sum = as_op(pool, id, Op::kAdd);
+  const auto number = sum != nullptr ? as_number(pool, sum->args[1]) : std::nullopt;
+  const bool is_small = number && std::nearbyint(*number) == *number && std::fabs(*number) <= kMostOffset;
+  const Expr* const round = as_op(pool, is_small ? sum->args[0] : id, Op::kRound);
+  if (round == nullptr) return {id};
+  return {round->args[0], true, is_small ? static_cast<int64_t>(*number) : 0};
+}
+
+std::string saturated_text(DType byte, int64_t zero) {
+  const std::string more = zero != 0 ? fmt::format(", {}", zero) : "";
+  return fmt::format("tile::saturated<{}{}>({{0}})", computed_type(byte), more);
+}
+
+std::string plus(int64_t offset, bool in_floats) {
+  if (offset == 0) return "";
+  return fmt::format(" + tile::splat<{{2}}>({})",
+                     in_floats ? fmt::format("{}.0f", offset) : fmt::format("int32_t({})", offset));
+}
+
+// Whether evaluate() knows an operation.
+bool is_known(const ExprPool& pool, const Expr& e) {
+  const auto is_small = [](DType type) { return is_wider(type) || is_byte(type) || type == DType::kBool; };
+  if (!ir::is_elementwise(e.op) || e.op == Op::kIsInf || e.op == Op::kBitcast || !is_small(e.dtype)) return false;
+  for (const ExprId arg : e.args) {
+    if (!is_small(pool[arg].dtype)) return false;
+  }
+  return true;
+}
+
+ir::Array evaluate(const ExprPool& pool, const Expr& e, const std::map<ExprId, ir::Array>& known) {
+  constexpr int64_t kCount = 256;
+  if (e.kind == Expr::Kind::kConstant) {
+    ir::Array all(e.dtype, {kCount});
+    if (all.real()) std::fill(all.f().begin(), all.f().end(), std::bit_cast<double>(e.bits));
+    if (!all.real()) std::fill(all.i().begin(), all.i().end(), static_cast<int64_t>(e.bits));
+    return all;
+  }
+  std::vector<const ir::Array*> inputs;
+  for (const ExprId arg : e.args) inputs.push_back(&known.at(arg));
+  ir::Attrs attrs;
+  if (e.op == Op::kCast) attrs.set("to", e.dtype);
+  const std::vector<ir::TensorType> types = {{e.dtype, {kCount}}};
+  std::vector<ir::Array> result = ir::schema(e.op).eval({e.op, inputs, types, attrs, true});
+  if (result[0].real()) ir::round_all(e.dtype, result[0].f());
+  return std::move(result[0]);
+}
+
+}  // namespace
+
+std::optional<ByteForms::Widened> ByteForms::widened(ExprId id) const {
+  ExprId at = id;
+  if (!is_byte(pool_[id].dtype)) {
+    const Expr* const cast = as_op(pool_, id, Op::kCast);
+    if (cast == nullptr || !is_wider(cast->dtype)) return std::nullopt;
+    at = cast->args[0];
+  }
+  int64_t offset = 0;
+  while (pool_[at].kind == Expr::Kind::kOp && pool_[at].dtype != DType::kF32 && is_wider(pool_[at].dtype)) {
+    const Expr& e = pool_[at];
+    if (e.op != Op::kCast) {
+      const auto number = e.op == Op::kAdd || e.op == Op::kSub ? as_integer(pool_, e.args[1]) : std::nullopt;
+      if (!number || std::abs(*number) > kMostOffset) return std::nullopt;
+      offset += e.op == Op::kAdd ? *number : -*number;
+      if (std::abs(offset) > kMostOffset) return std::nullopt;
+    }
+    at = e.args[0];
+  }
+  return is_byte(pool_[at].dtype) ? std::optional(Widened{at, offset}) : std::nullopt;
+}
+
+// The one number of 8 bits, loaded or saturated, that a value is computed from with constants only. The number itself
+// if it is computed from others.
+int64_t ByteForms::source_of(ExprId id) {
+  for (auto next = static_cast<ExprId>(sources_.size()); next <= id; ++next) {
+    sources_.push_back(find_source(pool_[next], next));
+  }
+  return sources_[id];
+}
+
+int64_t ByteForms::find_source(const Expr& e, ExprId id) const {
+  if (e.kind == Expr::Kind::kConstant) return kConstants;
+  if (e.kind == Expr::Kind::kLoad && is_byte(e.dtype)) return id;
+  int64_t source = e.kind == Expr::Kind::kOp && is_known(pool_, e) ? kConstants : kOthers;
+  for (const ExprId arg : e.args) {
+    const int64_t of_arg = sources_[arg];
+    if (source == kOthers || of_arg == kConstants) continue;
+    source = source == kConstants || source == of_arg ? of_arg : kOthers;
+  }
+  return source == kOthers && e.kind == Expr::Kind::kOp && is_saturated(pool_, id) ? static_cast<int64_t>(id) : source;
+}
+
+bool ByteForms::pays(ExprId from, ExprId to) const {
+  double cycles = 0;
+  int operations = 0;
+  schedule::ExprWalk(pool_).run(to, [&](ExprId e) {
+    if (e == from || ++operations > kMostOperations) return false;
+    cycles += schedule::node_cycles(pool_, e);
+    return true;
+  });
+  return cycles >= kTableSteps && operations <= kMostOperations;
+}
+
+// The values of `to` by the bits of `from`.
+ByteForms::Values ByteForms::values(ExprId from, ExprId to) const {
+  std::map<ExprId, ir::Array> known;
+  ir::Array all(pool_[from].dtype, {int64_t{std::tuple_size_v<Values>}});
+  for (size_t i = 0; i < all.i().size(); ++i) all.i()[i] = ir::wrap(all.dtype, static_cast<int64_t>(i));
+  known[from] = std::move(all);
+  const ir::Array& results =
+      schedule::made_once(pool_, known, to, [&](ExprId e) { return evaluate(pool_, pool_[e], known); });
+  Values values;
+  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(results.i()[i]);
+  return values;
+}
+
+// A saturated or loaded number of 8 bits as integers of 32 bits, less the offset of its rounded sum.
+ByteForms::Integers ByteForms::integers(ExprId byte) const {
+  if (!is_saturated(pool_, byte)) return {"tile::convert<int32_t>({0})", byte, 0};
+  const RoundedSum sum = rounded_sum_of(pool_, pool_[byte].args[0]);
+  const char* const converted = sum.rounds ? "tile::round_to_int" : "tile::convert<int32_t>";
+  return {fmt::format("{}({})", converted, saturated_text(pool_[byte].dtype, sum.offset)), sum.x, sum.offset};
+}
+
+std::optional<ByteForms::Integers> ByteForms::looked_up(ExprId byte) {
+  const int64_t source = source_of(byte);
+  if (source < 0 || source == static_cast<int64_t>(byte)) return std::nullopt;
+  const auto from = static_cast<ExprId>(source);
+  if (!pays(from, byte)) return std::nullopt;
+  const Values table = values(from, byte);
+  std::string words;
+  for (size_t i = 0; i < table.size(); i += sizeof(uint64_t)) {
+    uint64_t word = 0;
+    for (size_t k = 0; k < sizeof(word); ++k) word |= uint64_t{table[i + k]} << (8 * k);
+    words += fmt::format("{}{:#x}", i > 0 ? ", " : "", word);
+  }
+  Integers result = integers(from);
+  result.format = fmt::format("tile::look_up_bytes<{}>(tile::byte_table<{}>, {}{})", computed_type(pool_[byte].dtype),
+                              words, result.format, plus(result.offset, false));
+  result.offset = 0;
+  return result;
+}
+
+std::optional<ShortForm> ByteForms::find(ExprId id) {
+  const auto found = widened(id);
+  if (!found) return std::nullopt;
+  const DType to = pool_[id].dtype, byte = pool_[found->byte].dtype;
+  auto form = looked_up(found->byte);
+  if (!form) {
+    if (!is_saturated(pool_, found->byte)) return std::nullopt;
+    if (to == DType::kF32) {
+      const RoundedSum sum = rounded_sum_of(pool_, pool_[found->byte].args[0]);
+      const std::string inside = saturated_text(byte, sum.offset);
+      const std::string text = sum.rounds ? fmt::format("tile::round_even({})", inside) : inside;
+      return ShortForm{text + plus(sum.offset + found->offset, true), {sum.x}};
+    }
+    form = integers(found->byte);
+  }
+  std::string text = form->format + plus(form->offset + found->offset, false);
+  if (to != DType::kI32) text = fmt::format("tile::convert<{}>({})", computed_type(to), text);
+  return ShortForm{std::move(text), {form->argument}};
+}
+
+}  // namespace heddle::codegen

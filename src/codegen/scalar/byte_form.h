@@ -1,0 +1,48 @@
+#pragma once
+
+#include <array>
+#include <map>
+
+#include "codegen/scalar/fast_math.h"
+
+namespace heddle::codegen {
+
+// Short forms of quantised numbers on a CPU, for the kernel that computes them.
+class ByteForms {
+ public:
+  explicit ByteForms(const schedule::ExprPool& pool) : pool_(pool) {}
+
+  // The short form of a number of 8 bits that is perhaps widened, less a zero point; nullopt for other expressions. The
+  // widened number is never a vector of narrow elements.
+  // - An integral f32 that is saturated: one instruction rounds and converts. Bounds are applied before it and include
+  //   the zero point.
+  // - A function of one other number of 8 bits whose operations cost more than a table of its 256 values: the table.
+  std::optional<ShortForm> find(schedule::ExprId id);
+
+ private:
+  using Values = std::array<uint8_t, 256>;
+
+  // A format of 32-bit integers, and its argument. The number of 8 bits is their value plus an offset.
+  struct Integers {
+    std::string format;
+    schedule::ExprId argument;
+    int64_t offset;
+  };
+  // A number of 8 bits, widened, plus an offset.
+  struct Widened {
+    schedule::ExprId byte;
+    int64_t offset;
+  };
+  std::optional<Widened> widened(schedule::ExprId id) const;
+  int64_t source_of(schedule::ExprId id);
+  int64_t find_source(const schedule::Expr& e, schedule::ExprId id) const;
+  bool pays(schedule::ExprId from, schedule::ExprId to) const;
+  Values values(schedule::ExprId from, schedule::ExprId to) const;
+  Integers integers(schedule::ExprId byte) const;
+  std::optional<Integers> looked_up(schedule::ExprId byte);
+
+  const schedule::ExprPool& pool_;
+  std::vector<int64_t> sources_;  // by expression, as far as source_of() has looked
+};
+
+}  // namespace heddle::codegen
