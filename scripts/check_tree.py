@@ -153,7 +153,7 @@ def check_instructions(findings):
         if machine.startswith("sm"):
             if not (emulated / machine / path.name).exists():
                 findings.append(f"{relative}: no twin in {emulated.relative_to(ROOT) / machine}")
-        elif "cpu" not in relative.parts:
+        elif machine not in ("cpu", "hip") and "cpu" not in relative.parts:
             findings.append(f"{relative}: inline assembly belongs into tile/arch/sm80 or tile/arch/sm90")
     for path in sorted(emulated.rglob("*.h")):
         if not (ROOT / path.relative_to(ROOT / "tile/arch/emulated")).exists():
@@ -302,7 +302,7 @@ def check_folders(findings):
 REGISTERED = {
     "cli", "cli/commands", "emulator/driver", "frontend/onnx/ops", "frontend/onnx/ops/classic",
     "frontend/onnx/ops/contrib", "frontend/onnx/ops/quantized", "ir/ops", "lang/cpu/ops", "lang/cuda/ops", "lang/interpret/ops", "lang/ir/rules", "passes/fusion", "passes/simplify/canonicalize",
-    "schedule/product/cuda/views", "target/models", "target/models/cpu", "zoo",
+    "schedule/product/cuda/views", "target/models", "target/models/cpu", "target/models/hip", "zoo",
 }
 # Sources without a header of their stem beside them, and where that one header for several is; these may only become
 # fewer.
@@ -345,6 +345,7 @@ TESTS_OF_SEVERAL = {
     "codegen/golden": "what schedule and codegen write", "contraction": "products on a CPU: schedule, codegen and tile",
     "cuda": "schedules of a GPU and what NVRTC makes of texts", "cuda_contraction": "products on a GPU: schedule, codegen and tile",
     "cuda_runtime": "plans of a GPU: driver, runtime and emulator", "cuda_stitch": "regions on a GPU: schedule, codegen and tile",
+    "hip_runtime": "models on an AMD GPU: driver, runtime and emulator", "hip_stitch": "regions on an AMD GPU: schedule, codegen and tile",
     "decisions": "what passes and the schedule decide of the zoo", "examples": "the programs in examples",
     "fuzz": "random and hostile inputs to the whole compiler", "gpu": "what needs a GPU", "hostile": "damaged files",
     "install": "programs against an installed tree", "models": "trained models against ONNX Runtime",

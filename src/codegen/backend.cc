@@ -1,5 +1,6 @@
 #include "codegen/backend.h"
 
+#include "base/check.h"
 #include "codegen/attention/cpu.h"
 #include "codegen/attention/cuda.h"
 #include "codegen/product/cpu/contraction.h"
@@ -52,12 +53,23 @@ class CudaBackend : public Backend {
   }
 };
 
+// Kernels have the text of those for CUDA. No attention is scheduled.
+class HipBackend : public CudaBackend {
+ public:
+  KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc&, const Target&,
+                         bool /*marked*/) const override {
+    HEDDLE_CHECK(false, "{} operands of an attention", plan.desc.operands.size());
+    return {};
+  }
+};
+
 }  // namespace
 
 const Backend& backend_of(const Target& target) {
   static const CpuBackend cpu;
   static const CudaBackend cuda;
-  return of_kind<Backend>(target.kind, cpu, cuda);
+  static const HipBackend hip;
+  return of_kind<Backend>(target.kind, cpu, cuda, hip);
 }
 
 }  // namespace heddle::codegen

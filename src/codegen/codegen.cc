@@ -36,7 +36,7 @@ KernelSource emit_any(const schedule::KernelPlan& plan, const Target& target, Ma
       [&](const schedule::AttentionDesc& attention) {
         return backend_of(target).attention(plan, attention, target, marked);
       },
-      [&](const schedule::SequenceDesc& sequence) { return emit_cuda_sequence(plan, sequence, target.cuda); },
+      [&](const schedule::SequenceDesc& sequence) { return emit_cuda_sequence(plan, sequence, target.gpu()); },
       [&](const schedule::StandaloneDesc& standalone) {
         return backend_of(target).standalone(plan, standalone, marked);
       },

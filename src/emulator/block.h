@@ -38,7 +38,7 @@ struct Thread : emulated::ThreadInfo {
   Block* owner = nullptr;
   Warp* warp = nullptr;
   Wait wait = Wait::kReady;
-  uint32_t detail = 0;  // what the thread waits for: the number of a barrier, or a mask of lanes
+  uint64_t detail = 0;  // what the thread waits for: the number of a barrier, or a mask of lanes
   uint32_t result = 0;  // of the barrier that the thread waited at
   uint32_t cluster_phase = 0;
   uint32_t copy_group = 0, store_group = 0;  // the number of the copy group that is not committed yet
@@ -70,12 +70,13 @@ struct Warpgroup {
 // An exchange of values between the lanes of a mask. It has two sets of values, since a fast lane may start the next
 // exchange while a slow lane still reads the values of the current one.
 struct Exchange {
-  uint32_t mask = 0, arrived = 0, turn = 0;
+  uint64_t mask = 0, arrived = 0;
+  uint32_t turn = 0;
   Collective kind = Collective::kSync;
   Place place{};
-  std::array<Thread*, 32> waiting{};
+  std::array<Thread*, 64> waiting{};
   uint32_t waiting_count = 0;
-  std::array<std::array<uint64_t, 32>, 2> values{};
+  std::array<std::array<uint64_t, 64>, 2> values{};
 };
 
 struct Warp {
@@ -84,7 +85,7 @@ struct Warp {
   Warp(const Warp&) = delete;
   Warp& operator=(const Warp&) = delete;
 
-  uint32_t lanes = 0;  // mask of existing lanes
+  uint64_t lanes = 0;  // mask of existing lanes
   std::vector<std::unique_ptr<Exchange>> exchanges;
   // For checking that all lanes leave a barrier at the same source location.
   uint64_t barrier_stamp = 0;
@@ -117,6 +118,7 @@ struct Block : emulated::BlockInfo {
   static constexpr size_t kZoneBytes = 1024;  // size of each red zone before and after shared memory
 
   Group* group = nullptr;
+  uint32_t warp_lanes = 32;
   uint32_t live_threads = 0;
   std::vector<Thread> threads;
   std::vector<Warp> warps;

@@ -56,7 +56,7 @@ uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, 
   if (id >= Block::kBarriers) s.fail("barrier {} does not exist ({}:{})", id, name_of(place), place.line);
   const auto all = static_cast<uint32_t>(block.threads.size());
   const uint32_t expected = threads == 0 ? all : threads;
-  if (expected > all || (threads != 0 && threads % 32 != 0)) {
+  if (expected > all || (threads != 0 && threads % block.warp_lanes != 0)) {
     s.fail("barrier {} for {} threads in a block of {} ({}:{})", id, threads, all, name_of(place), place.line);
   }
   Barrier& barrier = block.barriers[id];
@@ -86,11 +86,11 @@ uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, 
   return result;
 }
 
-emulated::Collected collect(Scheduler& s, Collective kind, uint32_t mask, uint64_t value, Place place, Action action) {
+emulated::Collected collect(Scheduler& s, Collective kind, uint64_t mask, uint64_t value, Place place, Action action) {
   Thread& self = s.current();
   Warp& warp = *self.warp;
-  const uint32_t lane = self.linear % 32;
-  const uint32_t all = mask & warp.lanes;
+  const uint32_t lane = self.linear % self.owner->warp_lanes;
+  const uint64_t all = mask & warp.lanes;
   if ((mask >> lane & 1) == 0) s.fail("a lane is not in its own mask {:#x} ({}:{})", mask, name_of(place), place.line);
   Exchange* exchange = nullptr;
   for (const auto& candidate : warp.exchanges) {
@@ -110,7 +110,7 @@ emulated::Collected collect(Scheduler& s, Collective kind, uint32_t mask, uint64
   }
   auto& values = exchange->values[exchange->turn];
   values[lane] = value;
-  exchange->arrived |= 1u << lane;
+  exchange->arrived |= uint64_t{1} << lane;
   if (exchange->arrived != all) {
     exchange->waiting[exchange->waiting_count++] = &self;
     s.wait(Wait::kLanes, mask, place);
@@ -125,10 +125,12 @@ emulated::Collected collect(Scheduler& s, Collective kind, uint32_t mask, uint64
 }
 
 void whole_warp(Scheduler& s, Collective kind, uint64_t value, Place place, Action action) {
-  if (s.current().warp->lanes != ~0u) {
-    s.fail("a warp of fewer than 32 lanes at an instruction of whole warps ({}:{})", name_of(place), place.line);
+  constexpr uint64_t kAll = ~uint32_t{0};
+  if (s.current().warp->lanes != kAll) {
+    s.fail("a warp of another number of lanes than 32 at an instruction of whole warps ({}:{})", name_of(place),
+           place.line);
   }
-  collect(s, kind, ~0u, value, place, action);
+  collect(s, kind, kAll, value, place, action);
 }
 
 void release_cluster(Scheduler& s, Group& group) {

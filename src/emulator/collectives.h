@@ -12,7 +12,7 @@ uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, 
 // An action runs once per collective operation, after all lanes have arrived and before any lane continues. `lanes` has
 // the values of all lanes.
 using Action = void (*)(Scheduler& s, const uint64_t* lanes, Place place);
-emulated::Collected collect(Scheduler& s, Collective kind, uint32_t mask, uint64_t value, Place place,
+emulated::Collected collect(Scheduler& s, Collective kind, uint64_t mask, uint64_t value, Place place,
                             Action action = nullptr);
 // Like collect(), for instructions that a whole warp executes.
 void whole_warp(Scheduler& s, Collective kind, uint64_t value, Place place, Action action);

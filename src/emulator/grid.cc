@@ -13,16 +13,17 @@ namespace {
 void set_up_warps(Block& block) {
   constexpr uint32_t kRegisters = 65536, kMostRegisters = 248;
   const auto threads = static_cast<uint32_t>(block.threads.size());
-  block.warps.resize((threads + 31) / 32);
+  const uint32_t all = block.warp_lanes;
+  block.warps.resize((threads + all - 1) / all);
   block.warpgroups.assign((threads + 127) / 128, {});
   // As many as launch bounds of one block per SM allow, in steps of 8.
   const auto warps = static_cast<uint32_t>(block.warps.size());
-  const uint32_t registers = std::min(kMostRegisters, kRegisters / (32 * warps) / 8 * 8);
-  block.free_registers = kRegisters - 32 * warps * registers;
+  const uint32_t registers = std::min(kMostRegisters, kRegisters / (all * warps) / 8 * 8);
+  block.free_registers = kRegisters - all * warps * registers;
   for (uint32_t i = 0; i < block.warps.size(); ++i) {
     Warp& warp = block.warps[i];
-    const uint32_t lanes = std::min(32u, threads - 32 * i);
-    warp.lanes = lanes == 32 ? ~0u : (1u << lanes) - 1;
+    const uint32_t lanes = std::min(all, threads - all * i);
+    warp.lanes = ~uint64_t{0} >> (64 - lanes);
     warp.barrier_stamp = warp.products = 0;
     warp.commits.clear();
     warp.fenced = false;
@@ -66,6 +67,7 @@ void Grid::start_block(Block& block, Group& group, uint32_t number, uint32_t ran
   block.cluster_rank = rank;
   block.cluster_blocks = static_cast<uint32_t>(group.blocks.size());
   block.group = &group;
+  block.warp_lanes = shape_.warp_lanes;
   block.set_shared(shape_.shared_bytes, shared_base_);
   const uint32_t threads = shape_.block.x * shape_.block.y * shape_.block.z;
   block.live_threads = threads;
@@ -88,7 +90,7 @@ void Grid::start_block(Block& block, Group& group, uint32_t number, uint32_t ran
                            i / shape_.block.x / shape_.block.y};
     thread.linear = i;
     thread.block = thread.owner = &block;
-    thread.warp = &block.warps[i / 32];
+    thread.warp = &block.warps[i / block.warp_lanes];
   }
   ++live_blocks_;
 }
@@ -164,7 +166,7 @@ void Progress::reset() {
 std::string describe_deadlock(const Grid& grid) {
   struct Where {
     Wait wait;
-    uint32_t detail;
+    uint64_t detail;
     std::string file;
     uint32_t line;
     auto operator<=>(const Where&) const = default;

@@ -15,7 +15,8 @@ struct LaunchShape {
   emulated::Dim grid{1, 1, 1}, block{1, 1, 1}, cluster{1, 1, 1};
   uint32_t shared_bytes = 0;
   bool cooperative = false;
-  bool early = false;     // may begin before the previous launch has ended
+  bool early = false;  // may begin before the previous launch has ended
+  uint32_t warp_lanes = 32;
   uint32_t resident = 1;  // number of blocks that fit on the device at once
 };
 

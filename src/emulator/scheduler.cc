@@ -70,7 +70,7 @@ void Scheduler::switch_away() {
   heddle_switch_stack(&fiber->stack_pointer, next != nullptr ? resume(next) : main_stack_);
 }
 
-void Scheduler::wait(Wait what, uint32_t detail, Place place) {
+void Scheduler::wait(Wait what, uint64_t detail, Place place) {
   current_->wait = what;
   current_->detail = detail;
   current_->place = place;

@@ -46,7 +46,7 @@ class Scheduler {
   // Makes a waiting thread ready to run.
   void wake(Thread* thread);
   // Blocks the current thread until wake() is called for it.
-  void wait(Wait what, uint32_t detail, Place place);
+  void wait(Wait what, uint64_t detail, Place place);
   // Switches to another thread with a probability of 1 / `one_in`.
   void give_way(uint32_t one_in);
   // Detects whether polling threads still make progress.

@@ -8,6 +8,7 @@ namespace heddle::emulator {
 // Settings of the emulated device from the environment. They are read again at every use, so a test may change them.
 struct Settings {
   int sm;                 // HEDDLE_EMULATED_SM: 90 or 80
+  std::string gfx;        // HEDDLE_EMULATED_GFX: architecture of the AMD GPU that HIP's functions find
   int sms;                // HEDDLE_EMULATED_SMS: number of SMs
   uint64_t memory_bytes;  // HEDDLE_EMULATED_MEMORY: device memory in bytes
   uint64_t seed;          // HEDDLE_EMULATOR_SEED: seed of the order in which threads run

@@ -29,20 +29,6 @@ bool executable(const std::string& path) {
   return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && ::access(path.c_str(), X_OK) == 0;
 }
 
-// Like a shell: a name with a slash is a path, others are looked up on $PATH.
-std::string find_program(const std::string& name) {
-  if (name.find('/') != std::string::npos) return executable(name) ? name : "";
-  const char* variable = std::getenv("PATH");
-  std::string_view path = variable == nullptr ? "" : variable;
-  while (!path.empty()) {
-    const size_t colon = path.find(':');
-    std::string candidate = fmt::format("{}/{}", path.substr(0, colon), name);
-    if (executable(candidate)) return candidate;
-    path.remove_prefix(colon == std::string_view::npos ? path.size() : colon + 1);
-  }
-  return "";
-}
-
 std::string identify(const std::string& path) {
   struct stat status {};
   ::stat(path.c_str(), &status);
@@ -50,16 +36,6 @@ std::string identify(const std::string& path) {
   const ProcessResult result = run_process({path, "--version"}, dir.path() + "/out");
   return fmt::format("{} {} {}.{} {}", path, status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec,
                      result.output);
-}
-
-// Asking a compiler for its version costs milliseconds; it does not change under a running process.
-std::string version_of(const std::string& path) {
-  static std::mutex mutex;
-  static std::map<std::string, std::string> known;
-  const std::lock_guard lock(mutex);
-  auto found = known.find(path);
-  if (found == known.end()) found = known.emplace(path, identify(path)).first;
-  return found->second;
 }
 
 bool is_clang(const Compiler& compiler) {
@@ -107,24 +83,6 @@ constexpr const char* kSilence = "(it printed nothing)";  // or its output went 
     remedy = kMoreProcesses;
   }
   fail(code, compiler.path, fmt::format("{} failed with status {}:\n{}", stage, result.status, output), remedy);
-}
-
-// The folder with the tile headers: in the cache where that can be written, else in `fallback`.
-std::string include_folder(const std::string& fallback, bool use_cache) {
-  if (use_cache) {
-    const std::string folder = Cache::of_user().subfolder("headers-" + headers_hash().hex());
-    try {
-      if (!folder.empty()) {
-        materialise_headers(folder);
-        return folder;
-      }
-    } catch (const Error&) {
-      // The cache itself warns when an entry is stored.
-    }
-  }
-  const auto lock = hold_temporary_folders();
-  materialise_headers(fallback);
-  return fallback;
 }
 
 // What a library depends on besides the units.
@@ -178,7 +136,7 @@ Built build(const Compiler& compiler, const Recipe& recipe, const std::vector<st
             bool use_cache, SharedObjects& shared) {
   const TempDir dir("heddle-jit", use_cache ? Cache::of_user().scratch_folder() : "");
   // Not beside the units: what lies there is found before every folder of headers.
-  const std::string include = include_folder(dir.path() + "/headers", use_cache);
+  const std::string include = header_folder(dir.path() + "/headers", use_cache);
   const auto file = [&](size_t unit, const char* suffix) { return fmt::format("{}/k{}{}", dir.path(), unit, suffix); };
   // Tables of lines have this name, and an object that is cached by itself is in other libraries, too.
   const auto source = [&](size_t unit) { return fmt::format("{}/{}", dir.path(), unit_file(units[unit])); };
@@ -289,6 +247,29 @@ bool take_cached(const Cache& cache, const Hash128& key, CompiledLibrary& librar
 }
 
 }  // namespace
+
+std::string find_program(const std::string& name) {
+  if (name.find('/') != std::string::npos) return executable(name) ? name : "";
+  const char* variable = std::getenv("PATH");
+  std::string_view path = variable == nullptr ? "" : variable;
+  while (!path.empty()) {
+    const size_t colon = path.find(':');
+    std::string candidate = fmt::format("{}/{}", path.substr(0, colon), name);
+    if (executable(candidate)) return candidate;
+    path.remove_prefix(colon == std::string_view::npos ? path.size() : colon + 1);
+  }
+  return "";
+}
+
+// Asking a compiler for its version costs milliseconds; it does not change under a running process.
+std::string version_of(const std::string& path) {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> known;
+  const std::lock_guard lock(mutex);
+  auto found = known.find(path);
+  if (found == known.end()) found = known.emplace(path, identify(path)).first;
+  return found->second;
+}
 
 Compiler find_compiler() {
   const char* chosen = std::getenv("HEDDLE_CXX");

@@ -16,6 +16,11 @@ struct Compiler {
   std::string version;  // the version text that the compiler prints, plus size and date of the executable
 };
 
+// Returns the path of a program: `name` itself if it has a slash, else the first match on $PATH. "" if there is none.
+std::string find_program(const std::string& name);
+// Returns Compiler::version of the compiler at `path`. Each compiler is asked once per process.
+std::string version_of(const std::string& path);
+
 // Returns $HEDDLE_CXX if it is set, or else the first of c++, g++ and clang++ on $PATH that is new enough. Throws
 // kNoCompiler; the message lists the names searched for, or the compiler that is too old.
 Compiler find_compiler();

@@ -2,6 +2,7 @@
 
 #include "base/file/file.h"
 #include "heddle/error.h"
+#include "jit/cache.h"
 
 namespace heddle::jit {
 namespace {
@@ -34,6 +35,23 @@ void materialise_headers(const std::string& root) {
     make_directories(path.substr(0, path.rfind('/')));
     write_file(path, header.text, Sync::kNo);  // compared with the text at each use
   }
+}
+
+std::string header_folder(const std::string& fallback, bool use_cache) {
+  if (use_cache) {
+    const std::string folder = Cache::of_user().subfolder("headers-" + headers_hash().hex());
+    try {
+      if (!folder.empty()) {
+        materialise_headers(folder);
+        return folder;
+      }
+    } catch (const Error&) {
+      // The cache itself warns when an entry is stored.
+    }
+  }
+  const auto lock = hold_temporary_folders();
+  materialise_headers(fallback);
+  return fallback;
 }
 
 }  // namespace heddle::jit

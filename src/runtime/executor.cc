@@ -7,12 +7,16 @@
 namespace heddle::runtime {
 
 bool runs_on_gpu(const Plan& plan) {
-  return plan.target.starts_with("cuda-");
+  return plan.target.starts_with("cuda-") || made_for_hip(plan);
+}
+
+bool made_for_hip(const Plan& plan) {
+  return plan.target.starts_with("hip-");
 }
 
 void Executor::refuse_enqueue() {
   fail(ErrorCode::kInvalidArgument, "enqueue", "the model runs on a CPU",
-       "Load it with the target \"cuda\", or use run()");
+       "Load it with a GPU as its target, or use run()");
 }
 
 void Executor::refuse_run_at() {

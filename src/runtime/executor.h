@@ -69,6 +69,8 @@ class Executor {
 
 // True if the plan was made for a GPU.
 bool runs_on_gpu(const Plan& plan);
+// True if that GPU is one of AMD.
+bool made_for_hip(const Plan& plan);
 
 struct ExecutorOptions {
   int device = 0;  // the number of the GPU

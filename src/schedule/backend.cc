@@ -24,7 +24,7 @@ class CpuBackend : public Backend {
  public:
   std::string contraction_obstacle(const ir::Graph&, const ir::Node&) const override { return ""; }
   int64_t most_selected() const override { return kMostSelectedOnCpu; }
-  bool has_recurrences() const override { return false; }
+  bool has_recurrences(const Target&) const override { return false; }
   bool reads_filter_gradient(const ir::Graph&, const ir::Node&, const ir::FilterGradient&,
                              const Target&) const override {
     return false;
@@ -77,16 +77,18 @@ class CpuBackend : public Backend {
   void plan_launches(KernelPlan&, const Target&) const override {}
 };
 
-class CudaBackend : public Backend {
+// GPUs of any vendor. What a chip has decides which kernels there are.
+class GpuBackend : public Backend {
  public:
   std::string contraction_obstacle(const ir::Graph& graph, const ir::Node& node) const override {
     return cuda_contraction_obstacle(graph, node);
   }
   int64_t most_selected() const override { return INT64_MAX; }
-  bool has_recurrences() const override { return true; }
+  // Their kernels exchange results by barriers in shared memory that only NVIDIA GPUs have.
+  bool has_recurrences(const Target& target) const override { return target.gpu().has_tensor_cores(); }
   bool reads_filter_gradient(const ir::Graph& graph, const ir::Node& conv, const ir::FilterGradient& gradient,
                              const Target& target) const override {
-    return filter_gradient_obstacle(graph, conv, gradient, target.cuda).empty();
+    return filter_gradient_obstacle(graph, conv, gradient, target.gpu()).empty();
   }
   // What else they look at: which operands are constants, how rows are aligned.
   bool contractions_by_shape() const override { return false; }
@@ -100,7 +102,7 @@ class CudaBackend : public Backend {
   ScheduledGroup bundled(ScheduledGroup group, const Target&) const override { return group; }
   void map(Config& config, const StandaloneDesc& desc, const std::string& what, double /*seconds*/,
            const Target& target) const override {
-    map_standalone(config, desc, what, target.cuda);
+    map_standalone(config, desc, what, target.gpu());
   }
   ScheduledGroup contraction(ContractionBuilder& builder) const override { return schedule_cuda_contraction(builder); }
   std::string placement_cost(const ir::Graph& graph, const ir::Group& group, ir::ValueId value,
@@ -110,32 +112,32 @@ class CudaBackend : public Backend {
   }
   std::optional<ScheduledKernel> side_by_side(const std::vector<ScheduledKernel>& products,
                                               const Target& target) const override {
-    return schedule::side_by_side(products, target.cuda);
+    return schedule::side_by_side(products, target.gpu());
   }
   const AttentionBackend& attention() const override { return cuda_attention(); }
   const BackToBackBackend& back_to_back() const override { return cuda_back_to_back(); }
   double floor_seconds(const ContractionDesc& desc, double bytes, double operations,
                        const Target& target) const override {
-    return std::max(least_seconds(bytes, target), operations / cuda_peak(desc, target.cuda));
+    return std::max(least_seconds(bytes, target), operations / cuda_peak(desc, target.gpu()));
   }
 
   SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const Target& target) const override {
-    return schedule::plan_sequences(kernels, target.cuda);
+    return schedule::plan_sequences(kernels, target.gpu());
   }
 
-  void plan_launches(KernelPlan& plan, const Target& target) const override { plan_cuda_launches(plan, target.cuda); }
+  void plan_launches(KernelPlan& plan, const Target& target) const override { plan_gpu_launches(plan, target.gpu()); }
 };
 
 }  // namespace
 
 const Backend& backend_of(const Target& target) {
   static const CpuBackend cpu;
-  static const CudaBackend cuda;
-  return of_kind<Backend>(target.kind, cpu, cuda);
+  static const GpuBackend gpu;
+  return of_kind<Backend>(target.kind, cpu, gpu, gpu);
 }
 
 const Memory& memory_of(const Target& target) {
-  return of_kind<Memory>(target.kind, cpu_memory(), cuda_memory());
+  return of_kind<Memory>(target.kind, cpu_memory(), gpu_memory(), gpu_memory());
 }
 
 }  // namespace heddle::schedule

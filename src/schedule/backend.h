@@ -30,7 +30,7 @@ class Backend {
   // The largest k that a top-k selection supports.
   virtual int64_t most_selected() const = 0;
   // True if there are kernels that run all steps of a loop (schedule_recurrence()).
-  virtual bool has_recurrences() const = 0;
+  virtual bool has_recurrences(const Target& target) const = 0;
   // True if a kernel of the convolution `conv` reads both operands of this filter gradient where they are in memory.
   virtual bool reads_filter_gradient(const ir::Graph& graph, const ir::Node& conv, const ir::FilterGradient& gradient,
                                      const Target& target) const = 0;

@@ -77,15 +77,15 @@ class CpuMemory : public Memory {
   }
 };
 
-class CudaMemory : public Memory {
+class GpuMemory : public Memory {
  public:
-  double cached_bytes(const Target& target) const override { return static_cast<double>(target.cuda.l2_bytes); }
+  double cached_bytes(const Target& target) const override { return static_cast<double>(target.gpu().l2_bytes); }
   double memory_seconds(double bytes, const Target& target) const override {
-    const auto& chip = target.cuda.model.chip;
+    const auto& chip = target.gpu().model.chip;
     return bytes / (std::max(chip.read_tbps, chip.copy_tbps) * 1e12);
   }
   double least_seconds(double bytes, const Target& target) const override {
-    return std::max(bytes / (target.cuda.model.cluster_split.l2_per_us * 1e6),
+    return std::max(bytes / (target.gpu().model.cluster_split.l2_per_us * 1e6),
                     memory_seconds(beyond(bytes, cached_bytes(target)), target));
   }
 };
@@ -97,8 +97,8 @@ const Memory& cpu_memory() {
   return memory;
 }
 
-const Memory& cuda_memory() {
-  static const CudaMemory memory;
+const Memory& gpu_memory() {
+  static const GpuMemory memory;
   return memory;
 }
 

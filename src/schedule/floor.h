@@ -36,7 +36,7 @@ class Memory {
 };
 
 const Memory& cpu_memory();
-const Memory& cuda_memory();
+const Memory& gpu_memory();
 const Memory& memory_of(const Target& target);  // in backend.cc
 
 // Returns the largest number of bytes that caches can keep between runs.

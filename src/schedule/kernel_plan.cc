@@ -17,7 +17,7 @@
 namespace heddle::schedule {
 namespace {
 
-KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const CudaTarget& target) {
+KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const GpuTarget& target) {
   const size_t operands = desc.operands.size();
   return desc.visit([&](const CudaStitchDesc& stitch) { return plan_launches(stitch, operands); },
                     [&](const CudaBundleDesc& bundle) { return plan_launches(bundle, operands); },
@@ -46,7 +46,7 @@ KernelLaunches launches_of(const KernelDesc& desc, const Config& config, const C
 // Blocks of an early launch take room on SMs from the launch in front of it, so all of them have to fit at once. Those
 // of recurrences, which run for long beside a small L1, cost that launch more than they gain; grids whose blocks wait
 // for each other need all of the GPU.
-void decide_early(KernelPlan& plan, const CudaTarget& target) {
+void decide_early(KernelPlan& plan, const GpuTarget& target) {
   constexpr int kFewRegisters = 32, kRowRegisters = 128;  // the latter: of rows in registers
   const bool memory_bound = plan.desc.get<CudaStitchDesc>() || plan.desc.get<CudaBundleDesc>();
   const int registers = memory_bound ? kRowRegisters : kFewRegisters;
@@ -61,7 +61,7 @@ void decide_early(KernelPlan& plan, const CudaTarget& target) {
 
 }  // namespace
 
-void plan_cuda_launches(KernelPlan& plan, const CudaTarget& target) {
+void plan_gpu_launches(KernelPlan& plan, const GpuTarget& target) {
   static_cast<KernelLaunches&>(plan) = launches_of(plan.desc, plan.config, target);
   for (const CudaLaunch& launch : plan.launches) {
     const std::string why = reject_waiting(launch, target);

@@ -27,7 +27,7 @@ struct KernelPlan : KernelLaunches {
 };
 
 // Sets the launches of a GPU kernel, and which of them may begin before the previous launch ends.
-void plan_cuda_launches(KernelPlan& plan, const CudaTarget& target);
+void plan_gpu_launches(KernelPlan& plan, const GpuTarget& target);
 
 // Makes the plan of a kernel. The plan of a CPU kernel has no launches.
 KernelPlan plan_kernel(const KernelDesc& desc, const Config& config, const Target& target);

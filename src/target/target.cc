@@ -14,6 +14,7 @@
 #include "target/calibration.h"
 #include "target/cpu_features.h"
 #include "target/cuda_driver.h"
+#include "target/hip_driver.h"
 
 namespace heddle {
 namespace {
@@ -164,6 +165,39 @@ Target Target::cuda_h200(int threads) {
   return target;
 }
 
+HipTarget::HipTarget(const HipChip& chip) : gfx(chip.architecture) {
+  mfma = chip.mfma;
+  lanes = chip.lanes;
+  sms = static_cast<int>(chip.facts.sms);
+  memory_bytes = chip.memory_bytes;
+  shared_bytes_per_block = chip.lds_bytes;
+  reserved_shared_bytes = 0;
+  l2_bytes = chip.l2_bytes;
+  registers_per_sm = chip.registers;
+  model = chip.model;
+}
+
+std::string HipTarget::architecture() const {
+  return (emulated ? "emulated_" : "") + gfx;
+}
+
+std::optional<HipTarget> HipTarget::of_architecture(std::string_view name) {
+  constexpr std::string_view kEmulated = "emulated_";
+  const bool emulated = name.starts_with(kEmulated);
+  const HipChip* chip = find_hip_chip(emulated ? name.substr(kEmulated.size()) : name);
+  if (chip == nullptr) return std::nullopt;
+  HipTarget target(*chip);
+  target.emulated = emulated;
+  return target;
+}
+
+Target Target::of_hip(const HipTarget& hip, int threads) {
+  Target target = host_cpu(threads);
+  target.kind = TargetKind::kHip;
+  target.hip = hip;
+  return target;
+}
+
 Target Target::of(const CudaTarget& cuda) {
   Target target;
   target.kind = TargetKind::kCuda;
@@ -194,19 +228,31 @@ const TargetTraits& Target::traits() const {
                                            .gathers_rows = false,
                                            .rounds_divisions = false,
                                            .shares_kernels_of_shapes = false};
-  return of_kind(kind, kOfCpu, kOfCuda);
+  // As on NVIDIA GPUs, but threads of products have no sums of neighbours.
+  static constexpr TargetTraits kOfHip = {.merges_dots = true,
+                                          .scales_products = true,
+                                          .selects_for_scatters = true,
+                                          .reduces_in_epilogues = false,
+                                          .gates_products = false,
+                                          .runs_regions_side_by_side = false,
+                                          .convolves_channels_first = false,
+                                          .interleaves_columns = false,
+                                          .gathers_rows = false,
+                                          .rounds_divisions = false,
+                                          .shares_kernels_of_shapes = false};
+  return of_kind(kind, kOfCpu, kOfCuda, kOfHip);
 }
 
 bool Target::multiplies_bytes() const {
-  return of_kind(kind, cpu.avx512_vnni, cuda.has_tensor_cores());
+  return of_kind(kind, cpu.avx512_vnni, cuda.has_tensor_cores(), false);
 }
 
 bool Target::multiplies_signed() const {
-  return of_kind(kind, false, true);
+  return of_kind(kind, false, true, false);
 }
 
 bool Target::multiplies_shorts() const {
-  return of_kind(kind, true, false);
+  return of_kind(kind, true, false, false);
 }
 
 double Target::boundary_seconds() const {
@@ -214,7 +260,8 @@ double Target::boundary_seconds() const {
     case TargetKind::kCpu:
       return cpu.barrier_us * 1e-6;
     case TargetKind::kCuda:
-      return cuda.model.chip.graph_boundary_us * 1e-6;
+    case TargetKind::kHip:
+      return gpu().model.chip.graph_boundary_us * 1e-6;
   }
   return 0;
 }
@@ -224,7 +271,8 @@ double Target::copy_bytes_per_second() const {
     case TargetKind::kCpu:
       return cpu.copy_gbps * 1e9;
     case TargetKind::kCuda:
-      return cuda.model.chip.copy_tbps * 1e12;
+    case TargetKind::kHip:
+      return gpu().model.chip.copy_tbps * 1e12;
   }
   return 0;
 }
@@ -234,7 +282,8 @@ int64_t Target::memory_bytes() const {
     case TargetKind::kCpu:
       return static_cast<int64_t>(available_memory());
     case TargetKind::kCuda:
-      return cuda.memory_bytes;
+    case TargetKind::kHip:
+      return gpu().memory_bytes;
   }
   return 0;
 }
@@ -246,6 +295,11 @@ DeviceIdentity Target::identity() const {
     case TargetKind::kCuda:
       for (const CudaDevice& device : cuda_devices()) {
         if (of(device.target).fingerprint() == fingerprint()) return device.identity();
+      }
+      return {"", "none"};
+    case TargetKind::kHip:
+      for (const HipDevice& device : hip_devices()) {
+        if (of_hip(device.target).fingerprint() == fingerprint()) return device.identity();
       }
       return {"", "none"};
   }
@@ -260,6 +314,8 @@ std::string Target::fingerprint() const {
                          cpu.l3_bytes);
     case TargetKind::kCuda:
       return fmt::format("cuda-{}-sms{}-shared{}", cuda.architecture(), cuda.sms, cuda.shared_bytes_per_block);
+    case TargetKind::kHip:
+      return fmt::format("hip-{}-cus{}-lds{}", hip.architecture(), hip.sms, hip.shared_bytes_per_block);
   }
   return {};
 }
@@ -273,8 +329,9 @@ std::string Target::model_fingerprint() const {
       return fmt::format("{}-{}-{}-{}-{}", cpu.ghz, cpu.fma_bytes_per_cycle, cpu.copy_gbps, cpu.barrier_us, model);
     }
     case TargetKind::kCuda:
-      return fmt::format("l2.{}-registers{}-model.{}", cuda.l2_bytes, cuda.registers_per_sm,
-                         heddle::fingerprint(cuda.model));
+    case TargetKind::kHip:
+      return fmt::format("l2.{}-registers{}-model.{}", gpu().l2_bytes, gpu().registers_per_sm,
+                         heddle::fingerprint(gpu().model));
   }
   return {};
 }

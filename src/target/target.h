@@ -7,22 +7,25 @@
 
 #include "target/cpu_model.h"
 #include "target/cuda_model.h"
+#include "target/hip_model.h"
 
 namespace heddle {
 
 // The kind of a target. Only this header and the backends (schedule/backend.cc, codegen/backend.cc, driver/backend.cc)
 // compare kinds, and each of them handles every kind. All other code asks a backend, or asks Target for its features.
-enum class TargetKind : uint8_t { kCpu, kCuda };
+enum class TargetKind : uint8_t { kCpu, kCuda, kHip };
 
 // Returns the argument that belongs to `kind`. The code does not compile with a new kind until the kind has a case and
 // a parameter here. Then no caller compiles until it passes a value for the new kind, too.
 template <typename T>
-const T& of_kind(TargetKind kind, const T& cpu, const T& cuda) {
+const T& of_kind(TargetKind kind, const T& cpu, const T& cuda, const T& hip) {
   switch (kind) {
     case TargetKind::kCpu:
       return cpu;
     case TargetKind::kCuda:
       return cuda;
+    case TargetKind::kHip:
+      return hip;
   }
   return cpu;
 }
@@ -47,28 +50,53 @@ struct CpuTarget {
   double peak_gflops() const;
 };
 
-// An NVIDIA GPU as plain data. The defaults describe an H200.
-struct CudaTarget {
-  int sm = 90;            // compute capability times ten
+// A GPU of any vendor: the properties that schedules of memory-bound kernels read. The names are NVIDIA's. On an AMD
+// GPU, an SM is a compute unit, a warp is a wave, and shared memory is the LDS.
+struct GpuTarget {
   bool emulated = false;  // true for the emulator of src/emulator: kernels are compiled for the host
+  int lanes = 32;         // threads of a warp
   int sms = 132;
   int64_t memory_bytes = int64_t{141} << 30;
   int64_t shared_bytes_per_block = 232448, l2_bytes = 60 << 20;
-  int registers_per_sm = 65536;
+  int64_t reserved_shared_bytes = 1024;  // of each block, beside its own
+  int registers_per_sm = 65536;          // of 32 bits
   CudaModel model = h200().model;
 
-  // Features of the chip: warp-level matrix products (for fp8, too), warpgroup-level matrix products (wgmma), TMA
-  // copies of tiles between global and shared memory, clusters of blocks, and launches that begin before the preceding
-  // launch has ended.
-  bool has_tensor_cores() const { return sm >= 80; }
-  bool has_fp8_mma() const { return sm >= 89; }
-  bool has_wgmma() const { return sm == 90; }
-  bool has_tma() const { return sm >= 90; }
-  bool has_clusters() const { return sm >= 90; }
-  bool has_dependent_launch() const { return sm >= 90; }
+  // Features of the chip: warp-level matrix products by mma.sync (for fp8, too), warpgroup-level matrix products
+  // (wgmma), TMA copies of tiles between global and shared memory, clusters of blocks, and launches that begin before
+  // the preceding launch has ended.
+  virtual bool has_tensor_cores() const = 0;
+  // True if waves multiply matrices by MFMA, in f16, bf16 and f32 without rounding.
+  virtual bool has_mfma() const = 0;
+  virtual bool has_fp8_mma() const = 0;
+  virtual bool has_wgmma() const = 0;
+  virtual bool has_tma() const = 0;
+  virtual bool has_clusters() const = 0;
+  virtual bool has_dependent_launch() const = 0;
+  // Returns the name of the architecture for the compiler of kernels (jit).
+  virtual std::string architecture() const = 0;
+
+ protected:
+  GpuTarget() = default;
+  GpuTarget(const GpuTarget&) = default;
+  GpuTarget& operator=(const GpuTarget&) = default;
+  ~GpuTarget() = default;
+};
+
+// An NVIDIA GPU as plain data. The defaults describe an H200.
+struct CudaTarget final : GpuTarget {
+  int sm = 90;  // compute capability times ten
+
+  bool has_tensor_cores() const override { return sm >= 80; }
+  bool has_mfma() const override { return false; }
+  bool has_fp8_mma() const override { return sm >= 89; }
+  bool has_wgmma() const override { return sm == 90; }
+  bool has_tma() const override { return sm >= 90; }
+  bool has_clusters() const override { return sm >= 90; }
+  bool has_dependent_launch() const override { return sm >= 90; }
 
   // Returns the architecture for jit::compile_cubin(): "sm_90a", "sm_80", "emulated_sm_90a".
-  std::string architecture() const;
+  std::string architecture() const override;
 
   // Returns the chip for which kernels are compiled if there is no GPU. `sm` is the compute capability times ten: 90
   // gives the H200 and 80 the A100. Throws kInvalidArgument for any other value.
@@ -76,6 +104,29 @@ struct CudaTarget {
   // Returns the chip for an architecture, named as by architecture(): a pinned chip if there is one, else a chip with
   // the A100's numbers. Returns nullopt if `name` is no architecture, or one without tensor cores.
   static std::optional<CudaTarget> of_architecture(std::string_view name);
+};
+
+// An AMD GPU as plain data. The defaults describe an MI300X.
+struct HipTarget final : GpuTarget {
+  std::string gfx{mi300x().architecture};  // "gfx942"
+  bool mfma = true;
+
+  HipTarget() : HipTarget(mi300x()) {}
+  explicit HipTarget(const HipChip& chip);
+
+  bool has_tensor_cores() const override { return false; }
+  bool has_mfma() const override { return mfma; }
+  bool has_fp8_mma() const override { return false; }
+  bool has_wgmma() const override { return false; }
+  bool has_tma() const override { return false; }
+  bool has_clusters() const override { return false; }
+  bool has_dependent_launch() const override { return false; }
+  // Returns the architecture for jit::compile_code_object(): "gfx942", "emulated_gfx942".
+  std::string architecture() const override;
+
+  // Returns the chip for an architecture, named as by architecture(). Returns nullopt for an architecture without a
+  // file in target/models/hip.
+  static std::optional<HipTarget> of_architecture(std::string_view name);
 };
 
 // Properties in which kinds of targets differ. Each kind sets all of them (target.cc).
@@ -120,7 +171,11 @@ struct Target {
   TargetKind kind = TargetKind::kCpu;
   CpuTarget cpu;
   CudaTarget cuda;
+  HipTarget hip;
 
+  // The GPU of a target that is one.
+  const GpuTarget& gpu() const { return of_kind<GpuTarget>(kind, cuda, cuda, hip); }
+  bool is_gpu() const { return of_kind(kind, false, true, true); }
   const TargetTraits& traits() const;
   // Features as in CudaTarget. Other kinds of targets have neither feature.
   bool has_tensor_cores() const { return kind == TargetKind::kCuda && cuda.has_tensor_cores(); }
@@ -149,6 +204,10 @@ struct Target {
   static Target cuda_device(int ordinal, int threads = 0);
   // Returns the H200, for compiling without a GPU.
   static Target cuda_h200(int threads = 0);
+  // Returns an AMD GPU, for compiling without one, or for the GPU that hip_device() found.
+  static Target of_hip(const HipTarget& hip, int threads = 0);
+  // Returns an AMD GPU of this machine. Throws kDevice if there is no such GPU (target/hip_driver.h).
+  static Target hip_device(int ordinal, int threads = 0);
   // Returns a target for kernels of this GPU, for plans that run nothing on the host.
   static Target of(const CudaTarget& cuda);
   // Returns stable text of everything that generated code may depend on. The text is part of every cache key, and a

@@ -2,15 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <functional>
 
-#include "base/check.h"
 #include "heddle/error.h"
 #include "jit/cuda/nvrtc.h"
-#include "runtime/cuda/device.h"
-#include "runtime/cuda/launch.h"
+#include "loaded.h"
 #include "tests/instances.h"
 #include "tests/machine_code.h"
 
@@ -44,49 +41,9 @@ void compile_by_nvrtc(const std::string& unit, const CudaTarget& emulated) {
 }  // namespace
 
 RunKernels compile_for_cuda(const std::vector<const codegen::KernelSource*>& kernels, const Target& target) {
-  struct Loaded {
-    runtime::CudaContext context{0};
-    std::unique_ptr<runtime::CudaModule> module;
-  };
-  const auto loaded = std::make_shared<Loaded>();
   const std::string unit = codegen::translation_unit(kernels);
   if (target.cuda.emulated) compile_by_nvrtc(unit, target.cuda);
-  const auto compiled = jit::compile_cubin(unit, target.cuda.architecture(), true);
-  loaded->module = std::make_unique<runtime::CudaModule>(loaded->context, compiled.bytes);
-  return [loaded](const schedule::ScheduledGroup& group, const std::vector<codegen::KernelSource>& sources,
-                  const std::string&, Memory& memory) {
-    std::map<Guarded*, std::unique_ptr<runtime::CudaBuffer>> buffers;
-    const auto upload = [&](Guarded& host, bool filled) {
-      auto buffer = std::make_unique<runtime::CudaBuffer>(loaded->context, std::max<int64_t>(host.size(), 1));
-      if (filled && host.size() > 0) buffer->write(host.data(), static_cast<size_t>(host.size()));
-      buffers[&host] = std::move(buffer);
-    };
-    for (auto& [id, host] : memory.values) upload(*host, true);
-    for (auto& host : memory.workspaces) upload(*host, false);
-    for (size_t k = 0; k < group.kernels.size(); ++k) {
-      std::vector<uint64_t> operands;
-      for (const auto& b : group.kernels[k].bindings) {
-        const bool is_value = b.kind == schedule::Binding::Kind::kValue;
-        Guarded* host = is_value ? memory.values.at(b.value).get() : memory.workspaces[b.workspace].get();
-        operands.push_back(buffers.at(host)->address());
-      }
-      // What the driver supplies behind a kernel's operands; counters are left at zero.
-      runtime::CudaBuffer workspace(loaded->context, std::max<size_t>(sources[k].workspace_bytes, 1));
-      runtime::CudaBuffer counters(loaded->context, std::max<size_t>(sources[k].counter_bytes, 4));
-      std::vector<uint8_t> zeros(counters.size());
-      counters.write(zeros.data(), zeros.size());
-      if (sources[k].workspace_bytes > 0 || sources[k].counter_bytes > 0) {
-        operands.insert(operands.end(), {workspace.address(), counters.address()});
-      }
-      runtime::CudaSequence(loaded->context, *loaded->module, sources[k].launches, operands).enqueue();
-      loaded->context.synchronize();
-      counters.read(zeros.data(), zeros.size());
-      HEDDLE_CHECK(std::count(zeros.begin(), zeros.end(), 0) == static_cast<ptrdiff_t>(zeros.size()));
-    }
-    for (auto& [id, host] : memory.values) {
-      if (host->size() > 0) buffers.at(host.get())->read(host->data(), static_cast<size_t>(host->size()));
-    }
-  };
+  return run_on_gpu(runtime::GpuApi::kCuda, jit::compile_cubin(unit, target.cuda.architecture(), true).bytes);
 }
 
 }  // namespace heddle::testing

@@ -26,6 +26,12 @@ Target gpu_machine(int sm) {
   return target;
 }
 
+Target hip_machine() {
+  Target target = Target::of_hip({}, 8);
+  target.cpu = cpu_machine(CpuIsa::kAvx512).cpu;
+  return target;
+}
+
 class Writer {
  public:
   template <typename... Args>
@@ -125,7 +131,8 @@ const std::vector<Machine>& machines() {
   static const std::vector<Machine> all = {{"avx512", cpu_machine(CpuIsa::kAvx512)},
                                            {"avx2", cpu_machine(CpuIsa::kAvx2)},
                                            {"sm_90a", gpu_machine(90)},
-                                           {"sm_80", gpu_machine(80)}};
+                                           {"sm_80", gpu_machine(80)},
+                                           {"gfx942", hip_machine()}};
   return all;
 }
 

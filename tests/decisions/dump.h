@@ -11,7 +11,7 @@ namespace heddle::decisions {
 
 // A machine that decisions are made for, whatever machine makes them: every field of the target is pinned.
 struct Machine {
-  std::string name;  // "avx512", "avx2", "sm_90a", "sm_80"
+  std::string name;  // "avx512", "avx2", "sm_90a", "sm_80", "gfx942"
   Target target;
 };
 const std::vector<Machine>& machines();

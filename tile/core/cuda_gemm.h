@@ -402,4 +402,9 @@ TILE_HD constexpr int gemm_simt_shared_bytes(int tile_m, int tile_n, int tile_k,
   return stages * tile_k * ((tile_m + tile_n) * size + 2 * kGemmLinePad);
 }
 
+// Returns the bytes of LDS of cuda::gemm_mfma. tile_k is in bytes.
+TILE_HD constexpr int gemm_mfma_shared_bytes(int tile_m, int tile_n, int tile_k, int stages) {
+  return stages * (tile_m + tile_n) * (tile_k + kGemmLinePad);
+}
+
 }  // namespace heddle::tile

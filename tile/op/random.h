@@ -39,7 +39,7 @@ TILE_INLINE T philox_normal(uint64_t seed, uint64_t index) {
   const uint64_t second = Bits > 32 ? uint64_t(x.word[2]) << 32 | x.word[3] : uint64_t(x.word[1]) << 32;
   constexpr double unit = 1.0 / double(uint64_t(1) << Bits);
   const double u = double(first >> (64 - Bits)) * unit, v = double(second >> (64 - Bits)) * unit;
-  return T(__builtin_sqrt(-2 * __builtin_log(u + unit)) * __builtin_cos(6.283185307179586477 * v));
+  return T(__builtin_sqrt(-2 * TILE_MATH(log)(u + unit)) * TILE_MATH(cos)(6.283185307179586477 * v));
 }
 
 }  // namespace heddle::tile

@@ -6,6 +6,7 @@
 #include "driver/tune/calibrate.h"
 #include "jit/compiler.h"
 #include "target/cuda_driver.h"
+#include "target/hip_driver.h"
 
 namespace heddle::cli {
 namespace {
@@ -32,6 +33,14 @@ void print_devices_as_json(const CpuTarget& cpu, const std::string& compiler) {
                        {"l2_bytes", gpu.target.l2_bytes},
                        {"driver", gpu.driver_version}});
   }
+  for (const HipDevice& gpu : hip_devices()) {
+    devices.push_back({{"name", fmt::format("hip:{}", gpu.ordinal)},
+                       {"model", gpu.name},
+                       {"architecture", gpu.target.gfx},
+                       {"compute_units", gpu.target.sms},
+                       {"memory_bytes", gpu.memory_bytes},
+                       {"runtime", gpu.runtime_version}});
+  }
   print_json(nlohmann::json{{"devices", devices}});
 }
 
@@ -49,6 +58,11 @@ void print_devices(const CpuTarget& cpu, const std::string& compiler) {
                            gpu.target.sms, human_bytes(static_cast<double>(gpu.memory_bytes)),
                            human_bytes(static_cast<double>(gpu.target.l2_bytes)), gpu.driver_version / 1000,
                            gpu.driver_version % 1000 / 10)});
+  }
+  for (const HipDevice& gpu : hip_devices()) {
+    table.add({fmt::format("hip:{}", gpu.ordinal),
+               fmt::format("{}, {}, {} compute units, {}, HIP {}", gpu.name, gpu.target.gfx, gpu.target.sms,
+                           human_bytes(static_cast<double>(gpu.memory_bytes)), gpu.runtime_version)});
   }
   table.print();
 }

@@ -58,7 +58,7 @@ CudaPhase stitch_phase(const schedule::KernelPlan& plan, const schedule::CudaSti
   return phase;
 }
 
-CudaPhase phase_of(const SequenceDesc::Phase& phase, int threads, const CudaTarget& target) {
+CudaPhase phase_of(const SequenceDesc::Phase& phase, int threads, const GpuTarget& target) {
   const schedule::KernelPlan plan = schedule::plan_phase(phase, target);
   CudaPhase result =
       plan.desc.visit([&](const schedule::CudaStitchDesc& body) { return stitch_phase(plan, body, threads); },
@@ -74,7 +74,7 @@ CudaPhase phase_of(const SequenceDesc::Phase& phase, int threads, const CudaTarg
 // Writes a sequence from its phases. Phases with equal definitions share them.
 class SequenceWriter {
  public:
-  SequenceWriter(const SequenceDesc& sequence, const CudaTarget& target) : sequence_(sequence) {
+  SequenceWriter(const SequenceDesc& sequence, const GpuTarget& target) : sequence_(sequence) {
     std::map<std::string, size_t> known;
     for (const SequenceDesc::Phase& phase : sequence.phases) {
       phases_.push_back(phase_of(phase, sequence.threads, target));
@@ -216,7 +216,7 @@ void add_weights(CudaLaunch& launch, const std::vector<SequenceDesc::Weights>& w
 }  // namespace
 
 KernelSource emit_cuda_sequence(const schedule::KernelPlan& plan, const SequenceDesc& sequence,
-                                const CudaTarget& target) {
+                                const GpuTarget& target) {
   SequenceWriter writer(sequence, target);
   KernelSource source;
   source.launches = plan.launches;

@@ -7,6 +7,6 @@ namespace heddle::codegen {
 
 // Emits consecutive kernels of a plan as one launch.
 KernelSource emit_cuda_sequence(const schedule::KernelPlan& plan, const schedule::SequenceDesc& sequence,
-                                const CudaTarget& target);
+                                const GpuTarget& target);
 
 }  // namespace heddle::codegen

@@ -229,7 +229,7 @@ CompileReport report_for(const std::string& path, const CompileOptions& options,
   report.asked = {options.target, options.precision, options.threads};
   report.takes_tuned = options.tuned;
   report.threads = target.cpu.threads;
-  report.sms = target.cuda.sms;
+  report.sms = target.gpu().sms;
   return report;
 }
 

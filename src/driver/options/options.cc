@@ -16,6 +16,7 @@
 #include "jit/headers.h"
 #include "target/calibration.h"
 #include "target/cuda_driver.h"
+#include "target/hip_driver.h"
 
 namespace heddle {
 namespace driver {
@@ -27,11 +28,12 @@ using Words = std::vector<std::string_view>;
 
 // What others call a word of ours.
 constexpr std::pair<std::string_view, std::string_view> kSynonyms[] = {
-    {"fp32", "f32"},    {"float32", "f32"}, {"float", "f32"},     {"single", "f32"},         {"fp16", "f16"},
-    {"float16", "f16"}, {"half", "f16"},    {"bfloat16", "bf16"}, {"tensorfloat32", "tf32"}, {"gpu", "cuda"},
-    {"nvidia", "cuda"}, {"x86", "cpu"},     {"host", "cpu"},      {"off", "none"},           {"full", "stitch"},
-    {"i8", "int8"},     {"u8", "uint8"},    {"fp8", "e4m3"},      {"fp64", "f64"},           {"float64", "f64"},
-    {"double", "f64"},
+    {"fp32", "f32"},           {"float32", "f32"}, {"float", "f32"},   {"single", "f32"},
+    {"fp16", "f16"},           {"float16", "f16"}, {"half", "f16"},    {"bfloat16", "bf16"},
+    {"tensorfloat32", "tf32"}, {"gpu", "cuda"},    {"nvidia", "cuda"}, {"amd", "hip"},
+    {"rocm", "hip"},           {"x86", "cpu"},     {"host", "cpu"},    {"off", "none"},
+    {"full", "stitch"},        {"i8", "int8"},     {"u8", "uint8"},    {"fp8", "e4m3"},
+    {"fp64", "f64"},           {"float64", "f64"}, {"double", "f64"},
 };
 
 // "f32, tf32 or bf16"
@@ -103,18 +105,43 @@ schedule::ForcedMapping parse_mapping(const std::string& name) {
   unknown_word("mapping of stitches", name, {"warp", "block", "cluster", "parts"});
 }
 
-void check_gpu(const std::string& plan, const std::string& fingerprint, int device) {
-  const CudaTarget here = Target::cuda_device(device, 1).cuda;
+// `kind`: of target, as in "cuda:0". `format` reads the number of SMs and the shared memory of a block from a
+// fingerprint for this architecture.
+void check_gpu(const std::string& plan, const std::string& fingerprint, int device, const Target& here,
+               const std::string& kind, const std::string& format) {
   // Machine code runs on its architecture only; a smaller GPU of it cannot hold a kernel whose blocks run all at once.
   int sms = 0;
   int64_t shared = 0;
-  const bool read =
-      std::sscanf(fingerprint.c_str(), fmt::format("cuda-{}-sms%d-shared%ld", here.architecture()).c_str(), &sms,
-                  &shared) == 2;
-  if (read && sms <= here.sms && shared <= here.shared_bytes_per_block) return;
+  const GpuTarget& gpu = here.gpu();
+  const bool read = std::sscanf(fingerprint.c_str(), format.c_str(), &sms, &shared) == 2;
+  if (read && sms <= gpu.sms && shared <= gpu.shared_bytes_per_block) return;
   fail(ErrorCode::kDevice, plan,
-       fmt::format("it was made for {}, cuda:{} is {}", fingerprint, device, Target::of(here).fingerprint()),
+       fmt::format("it was made for {}, {}:{} is {}", fingerprint, kind, device, here.fingerprint()),
        "Compile the model for this GPU");
+}
+void check_cuda(const std::string& plan, const std::string& fingerprint, int device) {
+  const Target here = Target::of(Target::cuda_device(device, 1).cuda);
+  check_gpu(plan, fingerprint, device, here, "cuda", fmt::format("cuda-{}-sms%d-shared%ld", here.cuda.architecture()));
+}
+void check_hip(const std::string& plan, const std::string& fingerprint, int device) {
+  const Target here = Target::hip_device(device, 1);
+  check_gpu(plan, fingerprint, device, here, "hip", fmt::format("hip-{}-cus%d-lds%ld", here.hip.architecture()));
+}
+
+// The AMD GPU that a target such as "hip", "hip:0" or "hip-gfx90a" names. A chip named by its architecture, and the
+// default where there is no HIP runtime, is one for which plans are made only.
+void resolve_hip(const std::string& name, int device, int threads, Settings& settings) {
+  constexpr std::string_view kChip = "hip-";
+  if (name.starts_with(kChip)) {
+    const auto chip = HipTarget::of_architecture(std::string_view(name).substr(kChip.size()));
+    HEDDLE_CHECK(chip.has_value(), "device_of() accepted {}", name);
+    settings.target = Target::of_hip(*chip, threads);
+  } else if (find_hip_driver() != nullptr) {
+    settings.target = Target::hip_device(device, threads);
+    settings.device = device;
+  } else {
+    settings.target = Target::of_hip({}, threads);
+  }
 }
 
 }  // namespace
@@ -178,6 +205,8 @@ Settings resolve(const CompileOptions& options) {
   Settings settings;
   if (options.target == "cpu") {
     settings.target = host_target(options.threads);
+  } else if (options.target.starts_with("hip")) {
+    resolve_hip(options.target, device, options.threads, settings);
   } else if (CudaDriver::find() != nullptr) {
     settings.target = Target::cuda_device(device, options.threads);
     settings.device = device;
@@ -226,15 +255,20 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
 }
 
 int device_of(const std::string& target) {
-  constexpr std::string_view kPrefix = "cuda:";
-  if (target == "cpu" || target == "cuda") return 0;
+  if (target == "cpu" || target == "cuda" || target == "hip") return 0;
   int number = 0;
   const char* end = target.data() + target.size();
-  if (target.starts_with(kPrefix)) {
-    const auto [stop, error] = std::from_chars(target.data() + kPrefix.size(), end, number);
+  for (const std::string_view prefix : {"cuda:", "hip:"}) {
+    if (!target.starts_with(prefix)) continue;
+    const auto [stop, error] = std::from_chars(target.data() + prefix.size(), end, number);
     if (error == std::errc() && stop == end && number >= 0) return number;
   }
-  unknown_word("target", target, {"cpu", "cuda", "cuda:N"});
+  std::vector<std::string> chips;
+  for (const HipChip* chip : hip_chips()) chips.push_back(fmt::format("hip-{}", chip->architecture));
+  if (std::find(chips.begin(), chips.end(), target) != chips.end()) return 0;
+  Words known = {"cpu", "cuda", "cuda:N", "hip", "hip:N"};
+  known.insert(known.end(), chips.begin(), chips.end());
+  unknown_word("target", target, known);
 }
 
 void require_device(const Settings& settings) {
@@ -242,7 +276,8 @@ void require_device(const Settings& settings) {
 }
 
 void check_runs_here(const std::string& plan, const std::string& fingerprint, int device) {
-  if (fingerprint.starts_with("cuda-")) return check_gpu(plan, fingerprint, device);
+  if (fingerprint.starts_with("cuda-")) return check_cuda(plan, fingerprint, device);
+  if (fingerprint.starts_with("hip-")) return check_hip(plan, fingerprint, device);
   const Target here = Target::host_cpu();
   const auto needs = [&](std::string_view feature) { return fingerprint.find(feature) != std::string::npos; };
   const bool isa = fingerprint.starts_with("cpu-") && (!needs("-avx512-") || here.cpu.isa >= CpuIsa::kAvx512) &&

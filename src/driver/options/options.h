@@ -49,7 +49,8 @@ void add_alias(CompileOptions& options, const std::string& text, const char* whe
 // common synonym ("half"), else the known word with the most similar spelling. Returns "" if no known word is similar.
 std::string meant_word(std::string_view word, const std::vector<std::string_view>& known);
 
-// Returns the device number N of "cuda:N"; 0 for "cuda" and for "cpu". Throws kInvalidArgument for any other text.
+// Returns the device number N of "cuda:N" or "hip:N"; 0 for "cuda", "hip", "hip-gfx90a" (an architecture of
+// target/models/hip) and "cpu". Throws kInvalidArgument for any other text.
 int device_of(const std::string& target);
 
 }  // namespace heddle::driver

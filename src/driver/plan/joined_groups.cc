@@ -212,7 +212,8 @@ std::map<size_t, JoinedGroups> join_groups(const ir::Graph& graph, const ir::Gro
                                            const BuildContext& context) {
   Joined joined;
   if (context.fusion != passes::FusionPolicy::kStitch) return joined;
-  if (schedule::backend_of(context.target).has_recurrences()) join_loops(graph, grouping, context.target, joined);
+  if (schedule::backend_of(context.target).has_recurrences(context.target))
+    join_loops(graph, grouping, context.target, joined);
   if (context.stitch.global && context.target.traits().merges_dots && context.numbers == nullptr) {
     ProductJoiner(graph, grouping, kernels, context.target, joined).run();
   }

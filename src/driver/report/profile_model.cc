@@ -45,8 +45,9 @@ class TreeBuilder {
                                               : profile::metrics::kCpu);
     if (recorded_) kernels_ = profile.tree.add_metric(profile::metrics::kGpuKernels);
     launches_ = profile.tree.add_metric(profile::metrics::kLaunches);
-    bandwidth_ = gpu_ ? target.cuda.model.chip.copy_tbps * 1e12 : target.cpu.copy_gbps * 1e9;
-    rate_ = gpu_ ? target.cuda.model.chip.sustained_tflops * 1e12 : target.cpu.peak_gflops() * 1e9 * target.cpu.threads;
+    bandwidth_ = gpu_ ? target.gpu().model.chip.copy_tbps * 1e12 : target.cpu.copy_gbps * 1e9;
+    rate_ =
+        gpu_ ? target.gpu().model.chip.sustained_tflops * 1e12 : target.cpu.peak_gflops() * 1e9 * target.cpu.threads;
   }
 
   void build() {

@@ -10,7 +10,9 @@
 #include "heddle/error.h"
 #include "lang/cpu/lower.h"
 #include "lang/cuda/unit.h"
+#include "runtime/cuda/device.h"
 #include "target/cuda_driver.h"
+#include "target/hip_driver.h"
 
 namespace heddle::driver {
 namespace {
@@ -42,11 +44,8 @@ class CpuBackend : public Backend {
   }
 };
 
-class CudaBackend : public Backend {
+class GpuBackend : public Backend {
  public:
-  void require_device(int device) const override {
-    if (device < 0) CudaDriver::get();
-  }
   void check_memory(const std::string& model, const runtime::Plan& plan, const Target& target) const override {
     const int64_t memory = target.memory_bytes();
     int64_t needed = plan.arena_bytes;
@@ -58,24 +57,53 @@ class CudaBackend : public Backend {
                     static_cast<double>(needed) * 1e-9, memory, static_cast<double>(memory) * 1e-9),
         fmt::format("Reduce the batch or the sequence length ({}), or use {}", option::shape(), option::target("cpu")));
   }
-  std::string_view text_suffix() const override { return ".cu"; }
   MachineCode compile(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,
                       const KernelProgress& progress) const override {
-    return compile_cubins(kernels, target.cuda, jobs, use_cache, progress);
+    return compile_cubins(kernels, target.gpu(), jobs, use_cache, progress);
   }
   decltype(runtime::Step::action) step(const codegen::KernelSource& source,
                                        std::vector<uint32_t> operands) const override {
     return runtime::CudaStep{source.launches, std::move(operands), source.counter_bytes};
   }
+  double copy_bytes_per_second(const Target& target) const override { return target.gpu().model.chip.copy_tbps * 1e12; }
+};
+
+class CudaBackend : public GpuBackend {
+ public:
+  void require_device(int device) const override {
+    if (device < 0) CudaDriver::get();
+  }
+  std::string_view text_suffix() const override { return ".cu"; }
   codegen::KernelSource tile_launch(const lang::Kernel& kernel, const lang::Launch& launch,
                                     std::span<const int64_t> bytes, const Target& target) const override {
     return lang::cuda::cuda_launch(kernel, launch, bytes, target.cuda);
   }
-  double copy_bytes_per_second(const Target& target) const override { return target.cuda.model.chip.copy_tbps * 1e12; }
   std::unique_ptr<tune::GroupTrial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target,
                                           int device, const tune::GraphValues& graph,
                                           int64_t /*flush_bytes*/) const override {
-    return std::make_unique<CudaTrial>(std::move(candidates), target, graph, device);
+    return std::make_unique<CudaTrial>(std::move(candidates), target, graph, runtime::CudaContext::of_device(device));
+  }
+};
+
+class HipBackend : public GpuBackend {
+ public:
+  void require_device(int device) const override {
+    if (device >= 0) return;
+    hip_driver();
+    fail(ErrorCode::kDevice, "hip", "the plan is for an AMD GPU that this machine does not have",
+         "`heddle devices` lists its GPUs");
+  }
+  std::string_view text_suffix() const override { return ".hip"; }
+  codegen::KernelSource tile_launch(const lang::Kernel&, const lang::Launch&, std::span<const int64_t>,
+                                    const Target&) const override {
+    fail(ErrorCode::kUnsupportedOperator, "tile program", "there is no code generation for AMD GPUs",
+         fmt::format("Use {}", option::target("cuda")));
+  }
+  std::unique_ptr<tune::GroupTrial> trial(std::vector<schedule::ScheduledGroup> candidates, const Target& target,
+                                          int device, const tune::GraphValues& graph,
+                                          int64_t /*flush_bytes*/) const override {
+    return std::make_unique<CudaTrial>(std::move(candidates), target, graph,
+                                       runtime::CudaContext::of_device(device, runtime::GpuApi::kHip));
   }
 };
 
@@ -95,7 +123,8 @@ class CudaBackend : public Backend {
 const Backend& backend_of(const Target& target) {
   static const CpuBackend cpu;
   static const CudaBackend cuda;
-  return of_kind<Backend>(target.kind, cpu, cuda);
+  static const HipBackend hip;
+  return of_kind<Backend>(target.kind, cpu, cuda, hip);
 }
 
 MachineCode compile_kernels(const KernelSet& kernels, const Target& target, int jobs, bool use_cache,

@@ -6,7 +6,7 @@
 #include "base/thread/thread.h"
 #include "base/thread/thread_pool.h"
 #include "codegen/codegen.h"
-#include "jit/cuda/nvrtc.h"
+#include "jit/hip/code_object.h"
 #include "schedule/product/packing.h"
 #include "tune/random_data.h"
 
@@ -38,8 +38,8 @@ std::vector<double> some_elements(const std::vector<uint8_t>& bytes, DType dtype
 }  // namespace
 
 CudaTrial::CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const tune::GraphValues& graph,
-                     int device)
-    : context_(runtime::CudaContext::of_device(device)), timer_(*context_) {
+                     std::shared_ptr<const runtime::CudaContext> context)
+    : context_(std::move(context)), timer_(*context_) {
   for (const schedule::ScheduledGroup& group : groups) {
     Candidate& candidate = *candidates_.emplace_back(std::make_unique<Candidate>());
     for (const schedule::ScheduledKernel& kernel : group.kernels) {
@@ -55,7 +55,7 @@ CudaTrial::CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target&
       for (const codegen::KernelSource& source : candidates_[i]->sources) list.push_back(&source);
       try {
         const std::string unit = codegen::translation_unit(list);
-        candidates_[i]->cubin = jit::compile_cubin(unit, target.cuda.architecture(), false).bytes;
+        candidates_[i]->cubin = jit::compile_for_gpu(unit, target.gpu().architecture(), false).bytes;
       } catch (const Error& error) {
         if (error.code() != ErrorCode::kCompilerFailed) throw;
         candidates_[i]->failure = error.what();

@@ -21,7 +21,7 @@ class CudaTrial : public tune::GroupTrial {
   // `groups` are schedules of one group with different configurations. A candidate that does not compile is marked as
   // failed; the others still run. Throws kNoCompiler, kDevice, kOutOfMemory.
   CudaTrial(std::vector<schedule::ScheduledGroup> groups, const Target& target, const tune::GraphValues& graph,
-            int device);
+            std::shared_ptr<const runtime::CudaContext> context);
   ~CudaTrial() override;
 
   size_t size() const override { return candidates_.size(); }

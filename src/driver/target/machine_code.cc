@@ -10,6 +10,7 @@
 #include "codegen/text/numbers.h"
 #include "jit/compiler.h"
 #include "jit/cuda/nvrtc.h"
+#include "jit/hip/code_object.h"
 
 namespace heddle::driver {
 namespace {
@@ -27,16 +28,16 @@ std::set<std::string> relaxable(const KernelSet& kernels, const std::string& log
 }
 
 // Kernels that spill are compiled again with relaxed bounds, without their neighbours.
-void add_cubins(const KernelSet& kernels, KernelUnit unit, const CudaTarget& target, bool use_cache,
+void add_cubins(const KernelSet& kernels, KernelUnit unit, const GpuTarget& target, bool use_cache,
                 std::vector<runtime::Cubin>& cubins, bool& from_cache) {
   const std::string architecture = target.architecture();
-  jit::CompiledCubin compiled = jit::compile_cubin(unit.text, architecture, use_cache, jit::Slow::kAcceptAtOnce);
+  jit::CompiledCubin compiled = jit::compile_for_gpu(unit.text, architecture, use_cache, jit::Slow::kAcceptAtOnce);
   from_cache = compiled.from_cache;
   const std::set<std::string> again_symbols = relaxable(kernels, compiled.log);
   if (!again_symbols.empty()) {
     KernelUnit alone = kernels.unit_of(again_symbols);
     const std::string relaxed = jit::relax_bounds(alone.text, compiled.log);
-    jit::CompiledCubin again = jit::compile_cubin(relaxed, architecture, use_cache, jit::Slow::kAcceptAtOnce);
+    jit::CompiledCubin again = jit::compile_for_gpu(relaxed, architecture, use_cache, jit::Slow::kAcceptAtOnce);
     from_cache = from_cache && again.from_cache;
     if (jit::spilled_bytes(again.log, again_symbols) < jit::spilled_bytes(compiled.log, again_symbols)) {
       std::erase_if(unit.symbols, [&](const std::string& symbol) { return again_symbols.contains(symbol); });
@@ -90,7 +91,7 @@ std::vector<KernelUnit> library_units(const KernelSet& kernels, int jobs) {
 
 }  // namespace
 
-MachineCode compile_cubins(const KernelSet& kernels, const CudaTarget& target, int jobs, bool use_cache,
+MachineCode compile_cubins(const KernelSet& kernels, const GpuTarget& target, int jobs, bool use_cache,
                            const KernelProgress& progress) {
   // NVRTC spends its time in each kernel: a small unit for each job is left for those that are done first. The host's
   // compiler (for the emulator) spends it in the headers of each unit.

@@ -41,7 +41,7 @@ struct LinedCubin {
 };
 LinedCubin compile_lined_cubin(const KernelSet& kernels, const std::set<std::string>& symbols, const CudaTarget& target,
                                bool relaxed, bool use_cache = true);
-MachineCode compile_cubins(const KernelSet& kernels, const CudaTarget& target, int jobs, bool use_cache,
+MachineCode compile_cubins(const KernelSet& kernels, const GpuTarget& target, int jobs, bool use_cache,
                            const KernelProgress& progress);
 
 }  // namespace heddle::driver

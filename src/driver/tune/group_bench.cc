@@ -120,7 +120,7 @@ KernelTimes times_for(const Target& target) {
   CompileReport report;
   report.target = target.fingerprint();
   report.threads = target.cpu.threads;
-  report.sms = target.cuda.sms;
+  report.sms = target.gpu().sms;
   return KernelTimes(report);
 }
 

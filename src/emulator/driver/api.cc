@@ -41,7 +41,7 @@ const emulated::Api& api() {
       .saw = [](const void* address, uint64_t bits, bool changed) { scheduler().progress.saw(address, bits, changed); },
       .barrier = [](uint32_t id, uint32_t threads, BarrierMode mode, bool predicate,
                     Place place) { return barrier(scheduler(), id, threads, mode, predicate, place); },
-      .collect = [](Collective kind, uint32_t mask, uint64_t value,
+      .collect = [](Collective kind, uint64_t mask, uint64_t value,
                     Place place) { return collect(scheduler(), kind, mask, value, place); },
       .cluster_arrive = [](Place place) { cluster_arrive(scheduler(), place); },
       .cluster_wait = [](Place place) { cluster_wait(scheduler(), place); },

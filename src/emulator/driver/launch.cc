@@ -133,6 +133,7 @@ Result launch(void* function, LaunchShape shape, void* stream, void** arguments,
     }
     shape.cluster = fixed;
   }
+  shape.warp_lanes = kernel.module->info().lanes;
   const Settings s = Settings::now();
   const auto threads = static_cast<uint32_t>(std::min<uint64_t>(volume(shape.block), 2048));
   shape.resident = static_cast<uint32_t>(s.sms) * blocks_per_sm(s, threads, shape.shared_bytes);

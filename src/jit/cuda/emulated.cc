@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <cctype>
 
+#include "base/check.h"
 #include "jit/compiler.h"
 #include "target/cpu_features.h"
+#include "target/target.h"
 
 namespace heddle::jit {
 namespace {
 
-constexpr std::string_view kPrefix = "emulated_sm_";
+constexpr std::string_view kPrefix = "emulated_", kSm = "sm_";
 
 // The words and marks of C++ text, without comments, literals and preprocessor lines.
 class Tokens {
@@ -96,11 +98,17 @@ std::vector<std::string> flags_for(std::string_view architecture) {
   flags.push_back("-fno-strict-aliasing");
   // GCC 12 adds half of the terms of int64_t sums over an array of pairs.
   flags.push_back("-fno-tree-loop-vectorize");
-  const std::string_view version = architecture.substr(kPrefix.size(), 2);
   // A misaligned access ends the launch. Code to go on behind each access would take the compiler longer.
   flags.push_back("-fsanitize=alignment");
   flags.push_back("-fno-sanitize-recover=alignment");
-  flags.push_back(fmt::format("-D__CUDA_ARCH__={}0", version));
+  const std::string_view chip = architecture.substr(kPrefix.size());
+  if (chip.starts_with(kSm)) {
+    flags.push_back(fmt::format("-D__CUDA_ARCH__={}0", chip.substr(kSm.size(), 2)));
+  } else {
+    const std::optional<HipTarget> hip = HipTarget::of_architecture(architecture);
+    HEDDLE_CHECK(hip.has_value(), "{}", architecture);
+    flags.insert(flags.end(), {"-DTILE_HIP=1", fmt::format("-DTILE_WARP_LANES={}", hip->lanes)});
+  }
   return flags;
 }
 

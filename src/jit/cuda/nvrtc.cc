@@ -15,10 +15,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/thread/cancel.h"
 #include "base/check.h"
 #include "base/clock.h"
-#include "jit/cache.h"
+#include "base/thread/cancel.h"
 #include "jit/cuda/emulated.h"
 #include "jit/headers.h"
 
@@ -42,14 +41,6 @@ struct Nvrtc {
   NvrtcInfo info;
   std::string why;  // empty: there is one
 };
-
-// NVRTC has no system headers; these stand in for the two that the tile library includes.
-constexpr const char* kStdint =
-    "#pragma once\n"
-    "typedef signed char int8_t; typedef short int16_t; typedef int int32_t; typedef long int64_t;\n"
-    "typedef unsigned char uint8_t; typedef unsigned short uint16_t; typedef unsigned uint32_t;\n"
-    "typedef unsigned long uint64_t; typedef unsigned long uintptr_t;\n";
-constexpr const char* kStddef = "#pragma once\n";
 
 bool open(Nvrtc& nvrtc, const std::string& path) {
   void* library = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -192,7 +183,11 @@ std::string read_log(const Program& program) {
 
 void build_once(const Nvrtc& nvrtc, const std::string& unit, const std::vector<std::string>& options,
                 CompiledCubin& compiled) {
-  std::vector<const char*> texts = {kStdint, kStddef}, names = {"stdint.h", "stddef.h"};
+  std::vector<const char*> texts, names;
+  for (const SystemHeader& header : kSystemHeaders) {
+    texts.push_back(header.text);
+    names.push_back(header.path);
+  }
   // Views of string literals: they end with a zero.
   for (const EmbeddedHeader& header : embedded_headers()) {
     texts.push_back(header.text.data());
@@ -343,31 +338,10 @@ CompiledCubin compile_cubin(const std::string& unit, const std::string& architec
   for (const std::string& option : options) hasher.add(option);
   const Hash128 key = hasher.finish();
 
-  // Payload: 8 bytes with the size of the machine code, the machine code, the log.
   CompiledCubin compiled;
-  const Cache cache = Cache::of_user();
-  if (use_cache) {
-    if (const auto entry = cache.find(EntryKind::kCubin, key)) {
-      uint64_t bytes = 0;
-      if (entry->payload.size() >= sizeof(bytes)) {
-        entry->payload.copy(reinterpret_cast<char*>(&bytes), sizeof(bytes));
-        if (bytes <= entry->payload.size() - sizeof(bytes)) {
-          compiled.bytes = entry->payload.substr(sizeof(bytes), bytes);
-          compiled.log = entry->payload.substr(sizeof(bytes) + bytes);
-          compiled.from_cache = true;
-        }
-      }
-    }
-  }
-  if (!compiled.from_cache) {
+  if (!use_cache || !find_cubin(key, compiled)) {
     build(nvrtc, unit, options, relax, compiled);
-    if (use_cache) {
-      const uint64_t bytes = compiled.bytes.size();
-      std::string payload(reinterpret_cast<const char*>(&bytes), sizeof(bytes));
-      payload += compiled.bytes;
-      payload += compiled.log;
-      if (cache.store(EntryKind::kCubin, key, payload)) cache.trim();
-    }
+    if (use_cache) store_cubin(key, compiled);
   }
   const std::string defect = find_defect(compiled.log);
   if (slow == Slow::kRefuse && !defect.empty()) compiler_failed(nvrtc, defect, compiled.log);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "jit/cubin.h"
+
 namespace heddle::jit {
 
 // The NVRTC library of this machine, which is loaded at the first call. If $HEDDLE_NVRTC is set, it names the library.
@@ -19,13 +21,6 @@ NvrtcInfo find_nvrtc();
 // Sets the files to try, in this order, before the loader's libraries, unless $HEDDLE_NVRTC is set. The loader does not
 // search the folders that pip installs to. Not thread-safe; call it before the first compilation.
 void prefer_nvrtc(std::vector<std::string> paths);
-
-struct CompiledCubin {
-  std::string bytes;
-  std::string log;  // the compiler's output, including the registers and shared memory of each kernel
-  bool from_cache = false;
-  double seconds = 0;  // wall time
-};
 
 // Whether compile_cubin() accepts a kernel whose registers spill, or whose tensor-core instructions the compiler
 // serialised or ignored (C7508, C7510). Such a kernel is many times slower than it should be. kRefuse throws

@@ -112,7 +112,7 @@ double products_per_second(const Target& target, DType type, bool tf32) {
   if (!target.has_tensor_cores()) return target.cpu.peak_gflops() * 1e9 / 2 * target.cpu.threads;
   // f32 is three products of tf32, which has half the rate of 16-bit operands.
   const double slower = size_of(type) <= 2 ? 1 : tf32 ? 2 : 6;
-  return target.cuda.model.chip.sustained_tflops * 1e12 / 2 / slower;
+  return target.gpu().model.chip.sustained_tflops * 1e12 / 2 / slower;
 }
 
 // Whether all that reads a result, through what goes element by element, wants its channels before its pixels.
@@ -229,7 +229,7 @@ class Phases {
     return static_cast<double>(element_count(result_)) * bytes / target_.copy_bytes_per_second();
   }
   double launch_seconds() const {
-    return target_.has_tensor_cores() ? target_.cuda.model.chip.graph_boundary_us * 1e-6
+    return target_.has_tensor_cores() ? target_.gpu().model.chip.graph_boundary_us * 1e-6
                                       : target_.cpu.barrier_us * 1e-6;
   }
 

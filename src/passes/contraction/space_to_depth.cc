@@ -198,7 +198,7 @@ ir::Graph space_to_depth(const ir::Graph& graph, const PassContext& context) {
   Emitter e(rewriter, canonical_rules());
   return rewriter.run([&](ir::Rewriter& r, const Node& node) -> std::optional<std::vector<ValueId>> {
     if (node.op != Op::kConv) return std::nullopt;
-    const auto result = widened(e, r(node.inputs), node, graph.shape(node.outputs[0]), context.target.cuda.has_tma());
+    const auto result = widened(e, r(node.inputs), node, graph.shape(node.outputs[0]), context.target.gpu().has_tma());
     if (!result) return std::nullopt;
     return std::vector{*result};
   });

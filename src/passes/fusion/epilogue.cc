@@ -38,9 +38,9 @@ std::string scattered_stores(const Target& target, const ir::TensorType& result)
   constexpr double kSectorBytes = 32;
   const auto bytes = static_cast<double>(size_of(result.dtype)),
              count = static_cast<double>(element_count(result.shape));
-  const double apart = (kSectorBytes - bytes) * count / target.cuda.model.wgmma.wave_per_us;
+  const double apart = (kSectorBytes - bytes) * count / target.gpu().model.wgmma.wave_per_us;
   const double copy =
-      2 * bytes * count / target.copy_bytes_per_second() * 1e6 + target.cuda.model.chip.graph_boundary_us;
+      2 * bytes * count / target.copy_bytes_per_second() * 1e6 + target.gpu().model.chip.graph_boundary_us;
   if (apart < copy) return {};
   return fmt::format("its stores, a sector for each element, take about {:.3g} us longer, a copy {:.3g}", apart, copy);
 }

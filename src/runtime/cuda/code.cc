@@ -56,7 +56,7 @@ void CudaCode::collect(const Plan& plan, const Interpreter* interpreter, std::ma
     if (const auto* kernels = std::get_if<CudaStep>(&step.action)) {
       counter_bytes_ = std::max(counter_bytes_, kernels->counter_bytes);
       for (const CudaLaunch& launch : kernels->launches) {
-        if (const std::string why = reject_waiting(launch, context_->device().target); !why.empty()) {
+        if (const std::string why = reject_waiting(launch, context_->target()); !why.empty()) {
           damaged(fmt::format("{}: {}", launch.symbol, why));
         }
         Needs& need = needs[launch.symbol];

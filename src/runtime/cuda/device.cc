@@ -1,6 +1,7 @@
 #include "runtime/cuda/device.h"
 
 #include <map>
+#include <utility>
 
 #include "base/check.h"
 #include "base/interface/option.h"
@@ -13,12 +14,16 @@ constexpr int kMaxDynamicShared = 8, kNonPortableClusters = 14, kOutOfMemory = 2
 constexpr unsigned kNonBlocking = 1;
 constexpr uint32_t kPortableCluster = 8;
 
-CudaDevice find_device(int ordinal) {
-  CudaDriver::get();
-  for (CudaDevice& device : cuda_devices()) {
+template <typename Devices>
+std::variant<CudaDevice, HipDevice> find_device(Devices devices, std::string_view kind, int ordinal) {
+  for (auto& device : devices) {
     if (device.ordinal == ordinal) return std::move(device);
   }
-  fail(ErrorCode::kDevice, fmt::format("cuda:{}", ordinal), "there is no such GPU", "`heddle devices` lists them");
+  fail(ErrorCode::kDevice, fmt::format("{}:{}", kind, ordinal), "there is no such GPU", "`heddle devices` lists them");
+}
+
+const CudaDriver& driver_of(GpuApi api) {
+  return api == GpuApi::kHip ? hip_driver() : CudaDriver::get();
 }
 
 // Errors after which a context answers every call with an error.
@@ -54,11 +59,14 @@ double gigabytes(size_t bytes) {
 
 }  // namespace
 
-CudaContext::CudaContext(int ordinal) : driver_(CudaDriver::get()), device_(find_device(ordinal)) {
+CudaContext::CudaContext(int ordinal, GpuApi api)
+    : driver_(driver_of(api)),
+      device_(api == GpuApi::kHip ? find_device(hip_devices(), "hip", ordinal)
+                                  : find_device(cuda_devices(), "cuda", ordinal)) {
   driver_.check(driver_.device_get(&handle_, ordinal), "cuDeviceGet");
   int result = driver_.primary_retain(&context_, handle_);
   if (ends_context(result) && result != kDeviceUnavailable) {
-    fail(ErrorCode::kDevice, device_.name, fmt::format("the GPU was lost earlier in this process (error {})", result),
+    fail(ErrorCode::kDevice, name(), fmt::format("the GPU was lost earlier in this process (error {})", result),
          kStartAgain);
   }
   driver_.check(result, "cuDevicePrimaryCtxRetain");
@@ -76,16 +84,25 @@ CudaContext::~CudaContext() {
   driver_.primary_release(handle_);
 }
 
-std::shared_ptr<const CudaContext> CudaContext::of_device(int ordinal) {
+std::shared_ptr<const CudaContext> CudaContext::of_device(int ordinal, GpuApi api) {
   static std::mutex mutex;
-  static std::map<int, std::weak_ptr<const CudaContext>> contexts;
+  static std::map<std::pair<GpuApi, int>, std::weak_ptr<const CudaContext>> contexts;
   const std::lock_guard lock(mutex);
-  std::shared_ptr<const CudaContext> context = contexts[ordinal].lock();
+  std::weak_ptr<const CudaContext>& known = contexts[{api, ordinal}];
+  std::shared_ptr<const CudaContext> context = known.lock();
   if (context == nullptr) {
-    context = std::make_shared<const CudaContext>(ordinal);
-    contexts[ordinal] = context;
+    context = std::make_shared<const CudaContext>(ordinal, api);
+    known = context;
   }
   return context;
+}
+
+const GpuTarget& CudaContext::target() const {
+  return std::visit([](const auto& device) -> const GpuTarget& { return device.target; }, device_);
+}
+
+const std::string& CudaContext::name() const {
+  return std::visit([](const auto& device) -> const std::string& { return device.name; }, device_);
 }
 
 void CudaContext::make_current() const {
@@ -99,7 +116,7 @@ void CudaContext::synchronize() const {
 void CudaContext::check(CudaDriver::Result result, const char* what) const {
   const std::lock_guard lock(mutex_);
   if (!lost_.empty()) {
-    fail(ErrorCode::kDevice, device_.name, fmt::format("the GPU was lost earlier: {}", lost_), kStartAgain);
+    fail(ErrorCode::kDevice, name(), fmt::format("the GPU was lost earlier: {}", lost_), kStartAgain);
   }
   if (!ends_context(result)) return driver_.check(result, what);
   try {
@@ -107,7 +124,7 @@ void CudaContext::check(CudaDriver::Result result, const char* what) const {
   } catch (const Error& error) {
     lost_ = fmt::format("{}: {}", what, error.why());
   }
-  fail(ErrorCode::kDevice, device_.name, fmt::format("the GPU was lost in {}", lost_), kStartAgain);
+  fail(ErrorCode::kDevice, name(), fmt::format("the GPU was lost in {}", lost_), kStartAgain);
 }
 
 CudaStream::CudaStream(const CudaContext& context) : context_(context) {
@@ -131,7 +148,7 @@ CudaBuffer::CudaBuffer(const CudaContext& context, size_t bytes, const char* wha
   if (result == kOutOfMemory) {
     size_t free_bytes = 0, total = 0;
     context.driver().memory_info(&free_bytes, &total);
-    fail(ErrorCode::kOutOfMemory, context.device().name,
+    fail(ErrorCode::kOutOfMemory, context.name(),
          fmt::format("{} needs {} bytes ({:.2f} GB); {} bytes of {} ({:.2f} of {:.2f} GB) are free", what, bytes,
                      gigabytes(bytes), free_bytes, total, gigabytes(free_bytes), gigabytes(total)),
          fmt::format("Reduce the batch or the sequence length ({}), run fewer models at once, or use {}",

@@ -4,26 +4,34 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "target/cuda_driver.h"
+#include "target/hip_driver.h"
 
 namespace heddle::runtime {
+
+// The interface through which a GPU is driven: NVIDIA's driver, or HIP's runtime behind the same table of functions.
+enum class GpuApi : uint8_t { kCuda, kHip };
 
 // The primary context of one GPU, and a stream. Thread-safe. A thread that calls the driver directly must call
 // make_current() first; the classes below do so themselves.
 class CudaContext {
  public:
   // Makes the context current on the calling thread. Throws kDevice.
-  explicit CudaContext(int ordinal);
+  explicit CudaContext(int ordinal, GpuApi api = GpuApi::kCuda);
   ~CudaContext();
   CudaContext(const CudaContext&) = delete;
   CudaContext& operator=(const CudaContext&) = delete;
 
   // Returns the context that all models on this GPU share. It is destroyed with the last of these models.
-  static std::shared_ptr<const CudaContext> of_device(int ordinal);
+  static std::shared_ptr<const CudaContext> of_device(int ordinal, GpuApi api = GpuApi::kCuda);
 
   const CudaDriver& driver() const { return driver_; }
-  const CudaDevice& device() const { return device_; }
+  const GpuTarget& target() const;
+  const std::string& name() const;
+  // For NVIDIA GPUs only.
+  const CudaDevice& device() const { return std::get<CudaDevice>(device_); }
   CudaDriver::Handle stream() const { return stream_; }
   CudaDriver::Handle handle() const { return context_; }
   void make_current() const;
@@ -37,7 +45,7 @@ class CudaContext {
 
  private:
   const CudaDriver& driver_;
-  CudaDevice device_;
+  std::variant<CudaDevice, HipDevice> device_;
   CudaDriver::Device handle_ = 0;
   CudaDriver::Handle context_ = nullptr, stream_ = nullptr;
   mutable std::mutex mutex_;

@@ -11,7 +11,7 @@ CudaExecutor::CudaExecutor(std::shared_ptr<const Plan> plan, std::shared_ptr<Thr
     : Executor(std::move(plan)),
       pool_(std::move(pool)),
       interpreter_(std::move(interpreter)),
-      context_(CudaContext::of_device(device)),
+      context_(CudaContext::of_device(device, made_for_hip(*plan_) ? GpuApi::kHip : GpuApi::kCuda)),
       code_(std::make_shared<CudaCode>(context_, *plan_, interpreter_.get())) {
   // The first state is made here, so that a model that does not fit says so when it is loaded.
   if (!callers_memory) free_.push_back(make_state());

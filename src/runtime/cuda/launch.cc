@@ -75,7 +75,8 @@ void CudaBoundLaunch::enqueue(const CudaContext& context, CudaDriver::Handle str
 bool may_overlap(const CudaContext& context) {
   constexpr int kEdgesInGraphs = 12030;  // the first driver whose captures keep them
   const char* chosen = std::getenv("HEDDLE_CUDA_OVERLAP");
-  return context.device().driver_version >= kEdgesInGraphs && (chosen == nullptr || std::string_view(chosen) != "0");
+  return context.target().has_dependent_launch() && context.device().driver_version >= kEdgesInGraphs &&
+         (chosen == nullptr || std::string_view(chosen) != "0");
 }
 
 CudaSequence::CudaSequence(const CudaContext& context, const CudaModule& module,
@@ -223,9 +224,9 @@ double CudaMarks::seconds(size_t from, size_t to) const {
 CudaFlush::CudaFlush(const CudaContext& context)
     : context_(context),
       memory_(context,
-              context.device().target.emulated
+              context.target().emulated
                   ? 4096
-                  : std::max(size_t{256} << 20, static_cast<size_t>(4 * context.device().target.l2_bytes)),
+                  : std::max(size_t{256} << 20, static_cast<size_t>(4 * context.target().l2_bytes)),
               "the memory that makes the L2 cold") {}
 
 void CudaFlush::enqueue(CudaDriver::Handle stream) {

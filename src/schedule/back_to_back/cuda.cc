@@ -55,7 +55,7 @@ bool is_power_of_two(int64_t n) {
 
 // Why a configuration cannot run; empty: it can.
 std::string reject(const BackToBackTasks& tasks, const TileProblem& first, const CudaBackToBackConfig& c,
-                   const CudaTarget& target) {
+                   const GpuTarget& target) {
   const Product &p = tasks.first.product, &q = tasks.second.product;
   const int64_t columns0 = tasks.columns0(c);
   const int slice = tile::back_to_back_slice(static_cast<int>(columns0), kElementBytes);
@@ -76,7 +76,7 @@ std::string reject(const BackToBackTasks& tasks, const TileProblem& first, const
 
 // Both products, a wave of blocks after the other.
 double predict_us(const BackToBackTasks& tasks, const TileProblem& first, const CudaBackToBackConfig& c,
-                  const CudaTarget& target) {
+                  const GpuTarget& target) {
   const auto& model = target.model.mma;
   const TileProblem second = tile_problem(tasks.second);
   const auto shared = static_cast<int>(shared_bytes(tasks, c));
@@ -199,7 +199,7 @@ class BackToBackScheduler {
     const BackToBackTasks tasks = tasks_of(*desc, operands);
     const Config config = choose_config(second.builder.configs(), problem_of(tasks), [&] {
       std::vector<Config> configs;
-      for (CudaCandidate& c : back_to_back_candidates(tasks, target_.cuda)) {
+      for (CudaCandidate& c : back_to_back_candidates(tasks, target_.gpu())) {
         if (c.rejected.empty()) configs.push_back(std::move(c.config));
       }
       if (configs.empty()) refuse_back_to_back("its tiles do not fit registers and shared memory");
@@ -256,7 +256,7 @@ KernelLaunches plan_launches(const CudaBackToBackDesc& desc, const std::vector<O
   return result;
 }
 
-std::vector<CudaCandidate> back_to_back_candidates(const BackToBackTasks& tasks, const CudaTarget& target) {
+std::vector<CudaCandidate> back_to_back_candidates(const BackToBackTasks& tasks, const GpuTarget& target) {
   TileProblem first = tile_problem(tasks.first);
   first.out_bytes = 0;
   std::vector<CudaCandidate> found;
@@ -277,6 +277,7 @@ class CudaBackToBack : public BackToBackBackend {
  public:
   ScheduledGroup schedule(const ir::Graph& graph, const BackToBackForm& form, const Target& target,
                           ConfigSource* configs) const override {
+    if (!target.gpu().has_tensor_cores()) refuse_back_to_back("the target has no tensor cores");
     if (form.first.kind != ir::GroupKind::kContraction) refuse_back_to_back("its kernel runs two contractions");
     const ir::Node& last = graph.node(form.second.anchor);
     if (last.op == ir::Op::kConv && !is_pointwise(conv_shape(graph, last))) {
@@ -288,10 +289,10 @@ class CudaBackToBack : public BackToBackBackend {
   BackToBackTimes times(const ir::Graph& graph, const BackToBackForm& form, const Target& target) const override {
     BackToBackTimes times;
     times.one_kernel = schedule(graph, form, target, nullptr).kernels.at(0).config.predicted_us;
-    times.two_kernels = -target.cuda.model.chip.graph_boundary_us;
+    times.two_kernels = -target.gpu().model.chip.graph_boundary_us;
     for (const ir::Group* part : {&form.first, &form.second}) {
       for (const ScheduledKernel& kernel : schedule_contraction(graph, *part, target).kernels) {
-        times.two_kernels += kernel.config.predicted_us + target.cuda.model.chip.graph_boundary_us;
+        times.two_kernels += kernel.config.predicted_us + target.gpu().model.chip.graph_boundary_us;
       }
     }
     return times;

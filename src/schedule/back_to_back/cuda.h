@@ -20,7 +20,7 @@ KernelLaunches plan_launches(const CudaBackToBackDesc& desc, const std::vector<O
 
 // Returns all configurations, best prediction first. Configurations that cannot run, such as those that do not fit in
 // registers or shared memory, are last, each with the reason.
-std::vector<CudaCandidate> back_to_back_candidates(const BackToBackTasks& tasks, const CudaTarget& target);
+std::vector<CudaCandidate> back_to_back_candidates(const BackToBackTasks& tasks, const GpuTarget& target);
 
 // The GPU backend for back-to-back products.
 const BackToBackBackend& cuda_back_to_back();

@@ -309,6 +309,13 @@ struct SimtConfig : MmaConfig {
   static constexpr std::string_view kName = "simt";
 };
 
+// MFMA by waves of 64 lanes, with the tiles of MmaConfig.
+struct MfmaConfig : MmaConfig {
+  static constexpr std::string_view kName = "mfma";
+
+  int threads() const { return 64 * warps_m * warps_n; }
+};
+
 // A product with at most eight rows or, if `swapped`, at most eight columns. `few` is their number. Each warp computes
 // `rows` columns of D at a time or, if `swapped`, `rows` rows.
 struct SkinnyConfig {
@@ -415,24 +422,25 @@ struct CudaBackToBackConfig {
 };
 
 // Expands F(C) for each struct C above except NoChoice.
-#define HEDDLE_CONFIG_FAMILIES(F)                                                                             \
-  F(LoopConfig)                                                                                               \
-  F(ScatterElementsConfig)                                                                                    \
-  F(ScatterSlicesConfig)                                                                                      \
-  F(ScatterAtomicConfig)                                                                                      \
-  F(ScatterSortedConfig)                                                                                      \
-  F(SelectConfig)                                                                                             \
-  F(CpuGemmConfig)                                                                                            \
-  F(CpuGemvConfig)                                                                                            \
-  F(CpuConvConfig)                                                                                            \
-  F(CpuWinogradConfig)                                                                                        \
-  F(CpuPlanarConfig)                                                                                          \
-  F(CudaWindowConfig)                                                                                         \
-  F(RegisterTiledWindowConfig) F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig)       \
-      F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig)   \
-          F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) \
-              F(SimtConfig) F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(PackedConfig)        \
-                  F(KReductionConfig) F(CudaBackToBackConfig) F(WgmmaWgradConfig) F(DepthwiseWgradConfig)
+#define HEDDLE_CONFIG_FAMILIES(F)                                                                                  \
+  F(LoopConfig)                                                                                                    \
+  F(ScatterElementsConfig)                                                                                         \
+  F(ScatterSlicesConfig)                                                                                           \
+  F(ScatterAtomicConfig)                                                                                           \
+  F(ScatterSortedConfig)                                                                                           \
+  F(SelectConfig)                                                                                                  \
+  F(CpuGemmConfig)                                                                                                 \
+  F(CpuGemvConfig)                                                                                                 \
+  F(CpuConvConfig)                                                                                                 \
+  F(CpuWinogradConfig)                                                                                             \
+  F(CpuPlanarConfig)                                                                                               \
+  F(CudaWindowConfig)                                                                                              \
+  F(RegisterTiledWindowConfig)                                                                                     \
+  F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig) F(CpuAttentionConfig)                   \
+      F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig) F(ClusterSplitKConfig)       \
+          F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) F(SimtConfig) F(MfmaConfig) \
+              F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(PackedConfig) F(KReductionConfig)       \
+                  F(CudaBackToBackConfig) F(WgmmaWgradConfig) F(DepthwiseWgradConfig)
 
 // One of the structs above: its family and its members. Copies share the immutable value. The class is not a
 // std::variant, because the code that copies and compares so many types would be a tenth of the code of each

@@ -38,7 +38,7 @@ int functions_of(const ExprPool& pool, const RecurrentPhase& phase) {
   return count;
 }
 
-Load load_of(const RecurrentDesc& d, const RecurrentMapping& m, const CudaTarget& target) {
+Load load_of(const RecurrentDesc& d, const RecurrentMapping& m, const GpuTarget& target) {
   const auto& model = target.model.recurrent;
   Load load;
   const double warps = m.threads / 32.0, schedulers = std::min(warps, 4.0);
@@ -85,7 +85,7 @@ Load load_of(const RecurrentDesc& d, const RecurrentMapping& m, const CudaTarget
 
 // The mapping with its memory and time, if it fits.
 std::optional<RecurrentMapping> complete(const RecurrentDesc& d, RecurrentMapping m, int loops,
-                                         const CudaTarget& target) {
+                                         const GpuTarget& target) {
   constexpr int kMostThreads = 1024, kBaseRegisters = 56, kMostRegisters = 255;
   constexpr int64_t kMostUnrolled = 2048;  // multiplications of a thread in the text
   int64_t teams = 1;
@@ -132,7 +132,7 @@ int RecurrentMapping::share(int64_t length) const {
   return static_cast<int>((length + piece - 1) / piece * width(length));
 }
 
-std::optional<RecurrentMapping> map_recurrence(const RecurrentDesc& desc, int loops, const CudaTarget& target,
+std::optional<RecurrentMapping> map_recurrence(const RecurrentDesc& desc, int loops, const GpuTarget& target,
                                                std::string* why) {
   std::optional<RecurrentMapping> best;
   constexpr int kPortableCluster = 8;

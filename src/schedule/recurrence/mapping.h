@@ -9,7 +9,7 @@ namespace heddle::schedule {
 
 // Returns the fastest mapping for `loops` recurrences like `desc`; nullopt, with the reason in `why`, if no mapping
 // fits on the chip.
-std::optional<RecurrentMapping> map_recurrence(const RecurrentDesc& desc, int loops, const CudaTarget& target,
+std::optional<RecurrentMapping> map_recurrence(const RecurrentDesc& desc, int loops, const GpuTarget& target,
                                                std::string* why);
 
 // Packs the matrix columns of a product in the order in which the threads read them: f32[block of the cluster][step of

@@ -387,10 +387,10 @@ std::optional<ScheduledGroup> schedule_recurrence(const Graph& graph, const std:
     }
   }
   const auto count = static_cast<int>(read.size());
-  const auto mapping = map_recurrence(first, count, target.cuda, why);
+  const auto mapping = map_recurrence(first, count, target.gpu(), why);
   if (!mapping) return std::nullopt;
   // What a step costs as launches: a product and what follows it are a kernel each, boundary included.
-  const auto& model = target.cuda.model.recurrent;
+  const auto& model = target.gpu().model.recurrent;
   const bool wide = first.vectors.empty() || first.vectors[0].dtype == DType::kF32;
   const double tflops = wide ? model.f32_tflops : model.f16_tflops;
   const double launches = static_cast<double>(1 + read.front().products + read.front().casts / 2);

@@ -120,9 +120,9 @@ void map_standalone(Config& config, const StandaloneDesc& desc, const std::strin
   config.reason = fmt::format("{}, {} tasks", what, config.tasks);
 }
 
-void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, const CudaTarget& cuda) {
+void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, const GpuTarget& gpu) {
   const bool selects = desc.op == Op::kTopK;
-  const int64_t threads = selects ? map_selection_to_cuda(config, desc) : map_scatter_to_cuda(config, desc, cuda);
+  const int64_t threads = selects ? map_selection_to_cuda(config, desc) : map_scatter_to_cuda(config, desc, gpu);
   config.reason = fmt::format("{}, {} blocks of {} threads", what, config.tasks, threads);
   if (!selects) config.reason += fmt::format(", {}, {:.1f} us predicted", name_of(config), config.predicted_us);
 }

@@ -50,7 +50,7 @@ inline constexpr int64_t kMostSelectedOnCpu = 1 << 20;
 // (`reason`).
 void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, double seconds,
                     const CpuTarget& cpu);
-void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, const CudaTarget& cuda);
+void map_standalone(Config& config, const StandaloneDesc& desc, const std::string& what, const GpuTarget& gpu);
 
 // The reason why a scatter or selection has no kernel on the target; "" if it has one.
 std::string standalone_obstacle(const ir::Graph& graph, const ir::Node& node, const Target& target);

@@ -8,7 +8,7 @@ namespace heddle::schedule {
 
 using Ahead = SequenceDesc::Ahead;
 
-double us_together(const std::vector<OrderedPhase>& phases, int resident, const CudaTarget& target) {
+double us_together(const std::vector<OrderedPhase>& phases, int resident, const GpuTarget& target) {
   const auto& chip = target.model.chip;
   const int64_t blocks = int64_t{target.sms} * resident;
   const double take = chip.arrival_us;  // a block takes a task from a counter, as it counts an arrival
@@ -32,13 +32,13 @@ double us_together(const std::vector<OrderedPhase>& phases, int resident, const 
   return take + std::max(last, busy);
 }
 
-double idle_bytes(const std::vector<OrderedPhase>& phases, double us, const CudaTarget& target) {
+double idle_bytes(const std::vector<OrderedPhase>& phases, double us, const GpuTarget& target) {
   double idle = us;
   for (const OrderedPhase& phase : phases) idle -= phase.draft->facts.ahead_us;
   return std::max(idle, 0.0) * target.model.chip.read_tbps * 1e6;
 }
 
-bool pays(const SequenceTimes& times, const CudaTarget& target) {
+bool pays(const SequenceTimes& times, const GpuTarget& target) {
   constexpr double kLeastShare = 0.03;
   const double least = std::max(target.model.chip.graph_boundary_us / 2, kLeastShare * times.apart);
   return times.apart - times.together > least;

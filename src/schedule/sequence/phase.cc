@@ -39,7 +39,7 @@ const Product* product_of(const ScheduledKernel& kernel) {
   return contraction != nullptr ? contraction->get<Product>() : nullptr;
 }
 
-std::string product_obstacle(const ScheduledKernel& kernel, const CudaTarget& target) {
+std::string product_obstacle(const ScheduledKernel& kernel, const GpuTarget& target) {
   if (product_of(kernel) == nullptr) return "windows are no phase";
   if (kernel.desc.get<ContractionDesc>()->copies > 1) return "it is several products side by side";
   const auto* skinny = kernel.config.get<SkinnyConfig>();
@@ -65,7 +65,7 @@ double key_bytes(const AttentionDesc& a) {
 // An attention with the smallest rings that are predicted to be as fast, and still hold enough loads in flight. The
 // next launch then finds room beside it, and loads its weights. nullopt: the kernel itself.
 std::optional<ScheduledKernel> with_less_memory(const ScheduledKernel& kernel, const AttentionDesc& attention,
-                                                const CudaTarget& target) {
+                                                const GpuTarget& target) {
   constexpr int kEnough = 48 << 10;  // bytes of an SM
   constexpr double kAsFast = 1.01;   // the model does not tell shorter times apart
   const auto& own = kernel.config.as<CudaAttentionConfig>();
@@ -97,7 +97,7 @@ void set_memory(PhaseFacts& facts, const PlannedKernel& planned, size_t first, s
 
 // Sets what tasks request ahead, and what decides it. Requests for the L2 never return old data, so the data itself may
 // still be written.
-void set_ahead(PhaseFacts& facts, const PlannedKernel& planned, const CudaTarget& target) {
+void set_ahead(PhaseFacts& facts, const PlannedKernel& planned, const GpuTarget& target) {
   const double bytes_per_us = target.model.chip.read_tbps * 1e6;
   const KernelDesc& desc = planned.kernel->desc;
   if (const auto attention = desc.get<AttentionDesc>(); attention != nullptr && loads_ahead(*attention)) {
@@ -117,7 +117,7 @@ void set_ahead(PhaseFacts& facts, const PlannedKernel& planned, const CudaTarget
   }
 }
 
-PhaseDraft draft_of(const PlannedKernel& planned, KernelDesc desc, size_t first, const CudaTarget& target) {
+PhaseDraft draft_of(const PlannedKernel& planned, KernelDesc desc, size_t first, const GpuTarget& target) {
   const ScheduledKernel& kernel = *planned.kernel;
   PhaseDraft draft;
   Phase& phase = draft.desc;
@@ -160,12 +160,12 @@ bool loads_ahead(const Product& p, const SkinnyConfig& c) {
   return wide.form == OperandView::Form::kMatrix && wide.along_k();
 }
 
-double us_alone(const ScheduledKernel& kernel, const CudaTarget& target) {
+double us_alone(const ScheduledKernel& kernel, const GpuTarget& target) {
   const double boundary = target.model.chip.graph_boundary_us, region = kernel.stitch.predicted_seconds * 1e6;
   return region > 0 ? std::max(region - boundary, 0.0) : kernel.config.predicted_us;
 }
 
-std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const CudaTarget& target) {
+std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const GpuTarget& target) {
   if (const auto attention = kernel.desc.get<AttentionDesc>()) return with_less_memory(kernel, *attention, target);
   const Product* product = product_of(kernel);
   if (product == nullptr || kernel.config.get<SkinnyConfig>() != nullptr) return std::nullopt;
@@ -207,14 +207,14 @@ int64_t operand_bytes(const Operand& operand) {
   return element_count(operand.shape) * static_cast<int64_t>(size_of(operand.dtype));
 }
 
-KernelPlan plan_phase(const Phase& phase, const CudaTarget& target) {
+KernelPlan plan_phase(const Phase& phase, const GpuTarget& target) {
   KernelPlan plan{{}, phase.desc, phase.config};
-  plan_cuda_launches(plan, target);
+  plan_gpu_launches(plan, target);
   plan.waits = false;  // the sequence waits
   return plan;
 }
 
-std::string phase_obstacle(const ScheduledKernel& kernel, const CudaTarget& target) {
+std::string phase_obstacle(const ScheduledKernel& kernel, const GpuTarget& target) {
   std::string why = kernel.desc.visit(
       [](const CudaStitchDesc& body) { return stitch_obstacle(body); },
       [](const CudaBundleDesc& bundle) { return bundle_obstacle(bundle); },
@@ -223,14 +223,14 @@ std::string phase_obstacle(const ScheduledKernel& kernel, const CudaTarget& targ
       [](const auto&) { return std::string("a kernel of its kind is no phase"); });
   if (!why.empty()) return why;
   KernelPlan plan{{}, kernel.desc, kernel.config};
-  plan_cuda_launches(plan, target);
+  plan_gpu_launches(plan, target);
   if (plan.launches.empty()) return "it has no launch";
   const int64_t blocks = plan.launches.front().grid[0];
   if (blocks > kMostTasksOfSm * target.sms) return fmt::format("{} blocks keep the device busy by themselves", blocks);
   return {};
 }
 
-std::vector<PhaseDraft> phases_of(const PlannedKernel& planned, const CudaTarget& target) {
+std::vector<PhaseDraft> phases_of(const PlannedKernel& planned, const GpuTarget& target) {
   const KernelDesc& desc = planned.kernel->desc;
   const auto bundle = desc.get<CudaBundleDesc>();
   if (bundle == nullptr) return {draft_of(planned, desc, 0, target)};

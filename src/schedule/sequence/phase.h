@@ -30,23 +30,23 @@ struct PhaseDraft {
 
 // The form in which a kernel is a phase, if it is another one. Products by a family without phases become products by
 // `skinny`, if that can run them; attentions take less shared memory if they are predicted to be as fast.
-std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const CudaTarget& target);
+std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const GpuTarget& target);
 // The predicted time of a kernel on its own, in us, without the boundary before it.
-double us_alone(const ScheduledKernel& kernel, const CudaTarget& target);
+double us_alone(const ScheduledKernel& kernel, const GpuTarget& target);
 // The operands of a product that are dense constants, which it reads as a whole.
 std::vector<size_t> weights_of(const ScheduledKernel& kernel);
 int64_t operand_bytes(const Operand& operand);
 
 // The reason why a kernel cannot be in a sequence; "" if it can.
-std::string phase_obstacle(const ScheduledKernel& kernel, const CudaTarget& target);
+std::string phase_obstacle(const ScheduledKernel& kernel, const GpuTarget& target);
 // A kernel without obstacle as phases. Each part of a bundle is a phase.
-std::vector<PhaseDraft> phases_of(const PlannedKernel& planned, const CudaTarget& target);
+std::vector<PhaseDraft> phases_of(const PlannedKernel& planned, const GpuTarget& target);
 
 // Whether an attention, or a product by `skinny`, has code that requests data of a task from memory.
 bool loads_ahead(const AttentionDesc& attention);
 bool loads_ahead(const Product& product, const SkinnyConfig& config);
 
 // The plan of a phase's kernel as a launch of its own.
-KernelPlan plan_phase(const SequenceDesc::Phase& phase, const CudaTarget& target);
+KernelPlan plan_phase(const SequenceDesc::Phase& phase, const GpuTarget& target);
 
 }  // namespace heddle::schedule

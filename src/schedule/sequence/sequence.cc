@@ -21,7 +21,7 @@ constexpr size_t kMostPhases = 32;
 constexpr size_t kMostArgumentBytes = 4096;
 
 // The bytes that a launch may request at its start.
-double most_ahead(const CudaTarget& target) {
+double most_ahead(const GpuTarget& target) {
   return static_cast<double>(target.l2_bytes) / 3;
 }
 
@@ -63,7 +63,7 @@ void order(std::vector<OrderedPhase>& phases) {
 
 // Decides when phases request data, for a launch of `blocks` blocks. What the launch requests at its start must leave
 // room in the L2 for other data.
-void look_ahead(std::vector<OrderedPhase>& phases, int64_t blocks, const CudaTarget& target) {
+void look_ahead(std::vector<OrderedPhase>& phases, int64_t blocks, const GpuTarget& target) {
   double room_us = most_ahead(target) / (target.model.chip.read_tbps * 1e6);
   for (size_t p = 0; p < phases.size(); ++p) {
     const PhaseFacts& facts = phases[p].draft->facts;
@@ -99,7 +99,7 @@ std::string set_threads(Draft& draft) {
 }
 
 // Sets everything of a draft that has its phases, except the times.
-void complete(Draft& draft, const CudaTarget& target) {
+void complete(Draft& draft, const GpuTarget& target) {
   if (draft.phases.size() > kMostPhases) draft.obstacle = fmt::format("{} phases", draft.phases.size());
   size_t bytes = sizeof(uint64_t);
   uint32_t shared = 0;
@@ -121,7 +121,7 @@ void complete(Draft& draft, const CudaTarget& target) {
 // Cuts a run of kernels, each of which can be a phase, such that the predicted time is least.
 class SequenceCutter {
  public:
-  SequenceCutter(const std::vector<PlannedKernel>& planned, size_t first, size_t end, const CudaTarget& target)
+  SequenceCutter(const std::vector<PlannedKernel>& planned, size_t first, size_t end, const GpuTarget& target)
       : planned_(planned), first_(first), target_(target) {
     for (size_t i = first; i < end; ++i) {
       Kernel& kernel = kernels_.emplace_back();
@@ -254,7 +254,7 @@ class SequenceCutter {
 
   const std::vector<PlannedKernel>& planned_;
   const size_t first_;
-  const CudaTarget& target_;
+  const GpuTarget& target_;
   std::vector<Kernel> kernels_;
 };
 
@@ -264,7 +264,7 @@ int64_t SequenceDesc::queue_bytes() const {
   return round_up(static_cast<int64_t>((phases.size() + 2) * sizeof(uint32_t)), int64_t{128});
 }
 
-KernelLaunches plan_launches(const SequenceDesc& sequence, const CudaTarget& target, size_t operands) {
+KernelLaunches plan_launches(const SequenceDesc& sequence, const GpuTarget& target, size_t operands) {
   int64_t tasks = 0, counters = sequence.queue_bytes();
   for (const Phase& phase : sequence.phases) {
     const KernelPlan plan = plan_phase(phase, target);
@@ -282,7 +282,7 @@ KernelLaunches plan_launches(const SequenceDesc& sequence, const CudaTarget& tar
   return plan;
 }
 
-SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const CudaTarget& target) {
+SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const GpuTarget& target) {
   const bool is_measured = target.model.chip.grid_wait_us > 0;
   std::vector<std::string> obstacles;
   for (const PlannedKernel& planned : kernels) {

@@ -48,7 +48,7 @@ struct SequenceDesc {
 };
 
 // Plans the launch of a sequence without the arguments of its phases. The counters are operand `operands` + 1.
-KernelLaunches plan_launches(const SequenceDesc& sequence, const CudaTarget& target, size_t operands);
+KernelLaunches plan_launches(const SequenceDesc& sequence, const GpuTarget& target, size_t operands);
 
 // A kernel of a plan. `memory` identifies the memory of each operand and, if the kernel has one, of its workspace after
 // them. Operands may overlap if and only if their numbers are equal. kConstantMemory is never written.
@@ -77,6 +77,6 @@ struct SequencePlan {
 };
 
 // Joins those runs of consecutive kernels for which the model predicts less time.
-SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const CudaTarget& target);
+SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const GpuTarget& target);
 
 }  // namespace heddle::schedule

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <sstream>
 
 #include "base/file/file.h"
@@ -20,9 +21,11 @@ class Golden : public testing::TestWithParam<std::string> {};
 TEST_P(Golden, Texts) {
   const fs::path graph = GetParam();
   for (const Machine& machine : machines()) {
-    const bool gpu = machine.name == "sm_90a";
-    if (!gpu && machine.name != "avx512") continue;
-    const fs::path file = fs::path(graph).replace_extension(machine.name + (gpu ? ".cu.txt" : ".cc.txt"));
+    static const std::map<std::string, std::string> suffixes = {
+        {"avx512", ".cc.txt"}, {"sm_90a", ".cu.txt"}, {"gfx942", ".hip.txt"}};
+    const auto suffix = suffixes.find(machine.name);
+    if (suffix == suffixes.end()) continue;
+    const fs::path file = fs::path(graph).replace_extension(machine.name + suffix->second);
     const std::string text = dump(driver::import_file(graph, {}).graph, machine, passes::Precision::kF32).kernels;
     if (std::getenv("HEDDLE_UPDATE_GOLDEN") != nullptr) write_file(file, text);
     ASSERT_TRUE(file_exists(file)) << file << ": HEDDLE_UPDATE_GOLDEN=1 writes it";

@@ -1,8 +1,10 @@
-// Replacements for builtins that GCC 12 has but GCC 10 and 11 lack.
+// The functions of the C library, and replacements for builtins that GCC 12 has but GCC 10 and 11 lack.
 #pragma once
 
 #include "tile/arch/cpu/isa.h"
 #include "tile/core/types.h"
+
+#define TILE_MATH(name) __builtin_##name
 
 #if defined(__has_builtin) && !__has_builtin(__builtin_shufflevector)
 namespace heddle::tile::detail {

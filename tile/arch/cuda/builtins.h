@@ -51,7 +51,9 @@ __device__ __forceinline__ int __builtin_signbit(float x) {
   return __float_as_int(x) < 0;
 }
 #else
+#if !defined(TILE_MATH)
 #define TILE_MATH(name) __builtin_##name
+#endif
 #define TILE_ASSUME(condition) \
   do {                         \
     if (!(condition)) {        \

@@ -330,6 +330,14 @@ TILE_INLINE vec<T, W> fma(vec<T, W> a, vec<T, W> b, vec<T, W> c) {
   return r;
 }
 template <typename T, int W>
+TILE_INLINE vec<T, W> fma(vec<T, W> a, T b, vec<T, W> c) {
+  return fma(a, splat<W>(b), c);
+}
+template <typename T, int W>
+TILE_INLINE vec<T, W> fma(vec<T, W> a, T b, T c) {
+  return fma(a, splat<W>(b), splat<W>(c));
+}
+template <typename T, int W>
 TILE_INLINE vec<T, W> abs(vec<T, W> a) {
   return map_lanes(a, [](T x) -> T {
     if constexpr (is_same<T, float>) {
@@ -342,6 +350,11 @@ TILE_INLINE vec<T, W> abs(vec<T, W> a) {
       return x;
     }
   });
+}
+// The magnitude of a with the sign of b.
+template <int W>
+TILE_INLINE vec<float, W> copy_sign(vec<float, W> a, vec<float, W> b) {
+  return map_lanes(a, b, [](float x, float y) { return __builtin_copysignf(x, y); });
 }
 // Returns NaN if either operand is NaN.
 template <typename T, int W>

@@ -7,7 +7,7 @@
 
 namespace heddle::emulated {
 
-inline constexpr uint32_t kAbi = 8;
+inline constexpr uint32_t kAbi = 9;
 
 struct Dim {
   uint32_t x, y, z;
@@ -36,8 +36,8 @@ struct Place {
 // The values that the lanes of a warp passed to a collective. A lane may read `values` until it has called two more
 // collectives.
 struct Collected {
-  const uint64_t* values;  // 32 values; values of lanes that are not in `present` are stale
-  uint32_t present;
+  const uint64_t* values;  // one per lane of the warp; values of lanes that are not in `present` are stale
+  uint64_t present;
 };
 
 enum class Collective : uint32_t {
@@ -95,7 +95,7 @@ struct Api {
   // predicates according to `mode`.
   uint32_t (*barrier)(uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place);
   // Waits for the lanes in `mask` and exchanges one value per lane.
-  Collected (*collect)(Collective kind, uint32_t mask, uint64_t value, Place place);
+  Collected (*collect)(Collective kind, uint64_t mask, uint64_t value, Place place);
   void (*cluster_arrive)(Place place);
   void (*cluster_wait)(Place place);
   // The dynamic shared memory of block `rank` of the cluster.
@@ -145,6 +145,7 @@ struct Api {
 
 struct ModuleInfo {
   uint32_t abi;
+  uint32_t lanes;       // of a warp: 32, or 64 on some AMD GPUs
   ThreadInfo** thread;  // the running thread
   const Api** api;
 };

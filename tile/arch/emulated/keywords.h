@@ -3,6 +3,11 @@
 #pragma once
 
 #define __CUDACC__ 1
+#if defined(TILE_WARP_LANES)
+#define HEDDLE_LANES TILE_WARP_LANES
+#else
+#define HEDDLE_LANES 32
+#endif
 
 #include "tile/arch/emulated/abi.h"
 
@@ -10,7 +15,7 @@ extern "C" {
 __attribute__((visibility("hidden"))) heddle::emulated::ThreadInfo* heddle_emulated_thread = nullptr;
 __attribute__((visibility("hidden"))) const heddle::emulated::Api* heddle_emulated_api = nullptr;
 __attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo heddle_emulated_module = {
-    heddle::emulated::kAbi, &heddle_emulated_thread, &heddle_emulated_api};
+    heddle::emulated::kAbi, HEDDLE_LANES, &heddle_emulated_thread, &heddle_emulated_api};
 }
 
 #define __device__
@@ -32,7 +37,7 @@ __attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo
 #define blockIdx (::heddle_emulated_thread->block->block_index)
 #define blockDim (::heddle_emulated_thread->block->block_dim)
 #define gridDim (::heddle_emulated_thread->block->grid_dim)
-inline constexpr int warpSize = 32;
+inline constexpr int warpSize = HEDDLE_LANES;
 
 // The handler that code compiled with -fsanitize=alignment calls (jit/cuda/emulated.cc). The handler does not return,
 // since a GPU rejects addresses that are not multiples of the access size. The function's name and the layout of the

@@ -4,6 +4,24 @@
 
 #include "tile/arch/emulated/keywords.h"
 
+namespace heddle::emulated {
+
+// The lanes that a collective's mask names. A mask of 32 bits is of a warp of 32 lanes, or of the half of a wave of 64
+// lanes that the calling thread is in. A mask of 64 bits is of a whole wave.
+struct Lanes {
+  uint32_t first, own, count;  // the number of the first lane in the warp; the calling lane's number from it on
+  uint64_t mask;               // of the warp's lanes
+  explicit Lanes(uint32_t of_half)
+      : first(heddle_emulated_thread->linear % HEDDLE_LANES & 32),
+        own(heddle_emulated_thread->linear % 32),
+        count(32),
+        mask(uint64_t{of_half} << first) {}
+  explicit Lanes(int of_half) : Lanes(static_cast<uint32_t>(of_half)) {}
+  explicit Lanes(uint64_t all) : first(0), own(heddle_emulated_thread->linear % HEDDLE_LANES), count(64), mask(all) {}
+};
+
+}  // namespace heddle::emulated
+
 // ---- Barriers
 
 inline void __syncthreads(HEDDLE_PLACE) {
@@ -18,8 +36,13 @@ inline int __syncthreads_and(int predicate, HEDDLE_PLACE) {
 inline int __syncthreads_count(int predicate, HEDDLE_PLACE) {
   return heddle_emulated_api->barrier(0, 0, heddle::emulated::BarrierMode::kCount, predicate != 0, place);
 }
-inline void __syncwarp(unsigned mask = 0xffffffffu, HEDDLE_PLACE) {
-  heddle_emulated_api->collect(heddle::emulated::Collective::kSync, mask, 0, place);
+inline void __syncwarp(HEDDLE_PLACE) {
+  constexpr uint64_t kAll = ~uint64_t{0} >> (64 - HEDDLE_LANES);
+  heddle_emulated_api->collect(heddle::emulated::Collective::kSync, kAll, 0, place);
+}
+inline void __syncwarp(unsigned mask, HEDDLE_PLACE) {
+  const heddle::emulated::Lanes lanes(mask);
+  heddle_emulated_api->collect(heddle::emulated::Collective::kSync, lanes.mask, 0, place);
 }
 // Loops that wait for another thread's store usually contain a fence or a sleep, so fences and sleeps let other threads
 // run.
@@ -41,9 +64,6 @@ inline void __trap() {
 
 namespace heddle::emulated {
 
-inline uint32_t lane() {
-  return heddle_emulated_thread->linear % 32;
-}
 template <typename To, typename From>
 inline To bits_as(From from) {
   To to{};
@@ -53,48 +73,71 @@ inline To bits_as(From from) {
 // Returns the value of lane `source`. Returns the calling lane's own `value` if `inside` is false: the source lane is
 // then outside the segment.
 template <typename T>
-inline T shuffle(unsigned mask, T value, uint32_t source, bool inside, Place place) {
+inline T shuffle(const Lanes& lanes, T value, uint32_t source, bool inside, Place place) {
   static_assert(sizeof(T) == 4 || sizeof(T) == 8, "the hardware moves words of 32 bits");
-  const Collected all = heddle_emulated_api->collect(Collective::kShuffle, mask, bits_as<uint64_t>(value), place);
+  const Collected all = heddle_emulated_api->collect(Collective::kShuffle, lanes.mask, bits_as<uint64_t>(value), place);
   if (!inside) return value;
-  if ((all.present >> source & 1) == 0) heddle_emulated_api->fail("a shuffle reads from a lane that takes no part");
-  return bits_as<T>(all.values[source]);
+  const uint32_t from = lanes.first + source;
+  if ((all.present >> from & 1) == 0) heddle_emulated_api->fail("a shuffle reads from a lane that takes no part");
+  return bits_as<T>(all.values[from]);
 }
 
 }  // namespace heddle::emulated
 
-template <typename T>
-inline T __shfl_sync(unsigned mask, T value, int from, int width = 32, HEDDLE_PLACE) {
-  const uint32_t first = heddle::emulated::lane() & ~static_cast<uint32_t>(width - 1);
-  return heddle::emulated::shuffle(mask, value, first + (static_cast<uint32_t>(from) & (width - 1)), true, place);
+template <typename Mask, typename T>
+inline T __shfl_sync(Mask mask, T value, int from, int width = 8 * sizeof(Mask), HEDDLE_PLACE) {
+  const heddle::emulated::Lanes lanes(mask);
+  const uint32_t first = lanes.own & ~static_cast<uint32_t>(width - 1);
+  return heddle::emulated::shuffle(lanes, value, first + (static_cast<uint32_t>(from) & (width - 1)), true, place);
 }
-template <typename T>
-inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width = 32, HEDDLE_PLACE) {
-  const uint32_t lane = heddle::emulated::lane(), first = lane & ~static_cast<uint32_t>(width - 1);
-  return heddle::emulated::shuffle(mask, value, lane - delta, lane >= first + delta, place);
+template <typename Mask, typename T>
+inline T __shfl_up_sync(Mask mask, T value, unsigned delta, int width = 8 * sizeof(Mask), HEDDLE_PLACE) {
+  const heddle::emulated::Lanes lanes(mask);
+  const uint32_t first = lanes.own & ~static_cast<uint32_t>(width - 1);
+  return heddle::emulated::shuffle(lanes, value, lanes.own - delta, lanes.own >= first + delta, place);
 }
-template <typename T>
-inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32, HEDDLE_PLACE) {
-  const uint32_t lane = heddle::emulated::lane(), end = (lane & ~static_cast<uint32_t>(width - 1)) + width;
-  return heddle::emulated::shuffle(mask, value, lane + delta, lane + delta < end, place);
+template <typename Mask, typename T>
+inline T __shfl_down_sync(Mask mask, T value, unsigned delta, int width = 8 * sizeof(Mask), HEDDLE_PLACE) {
+  const heddle::emulated::Lanes lanes(mask);
+  const uint32_t end = (lanes.own & ~static_cast<uint32_t>(width - 1)) + width;
+  return heddle::emulated::shuffle(lanes, value, lanes.own + delta, lanes.own + delta < end, place);
 }
-template <typename T>
-inline T __shfl_xor_sync(unsigned mask, T value, int other, int width = 32, HEDDLE_PLACE) {
-  const uint32_t lane = heddle::emulated::lane(), end = (lane & ~static_cast<uint32_t>(width - 1)) + width;
-  const uint32_t source = lane ^ static_cast<uint32_t>(other);
-  return heddle::emulated::shuffle(mask, value, source, source < end, place);
+template <typename Mask, typename T>
+inline T __shfl_xor_sync(Mask mask, T value, int other, int width = 8 * sizeof(Mask), HEDDLE_PLACE) {
+  const heddle::emulated::Lanes lanes(mask);
+  const uint32_t end = (lanes.own & ~static_cast<uint32_t>(width - 1)) + width;
+  const uint32_t source = lanes.own ^ static_cast<uint32_t>(other);
+  return heddle::emulated::shuffle(lanes, value, source, source < end, place);
 }
 
-inline unsigned __ballot_sync(unsigned mask, int predicate, HEDDLE_PLACE) {
-  const auto all = heddle_emulated_api->collect(heddle::emulated::Collective::kVote, mask, predicate != 0, place);
-  unsigned bits = 0;
-  for (unsigned lane = 0; lane < 32; ++lane) bits |= static_cast<unsigned>(all.values[lane] & 1) << lane;
-  return bits & all.present;
+namespace heddle::emulated {
+
+// The lanes of `mask`, by their numbers in it, for which f(value) is true.
+template <typename Mask, typename F>
+inline auto lanes_where(Collective kind, Mask mask, uint64_t value, Place place, F f) {
+  const Lanes lanes(mask);
+  const Collected all = heddle_emulated_api->collect(kind, lanes.mask, value, place);
+  decltype(mask + 0u) bits = 0;
+  for (uint32_t i = 0; i < lanes.count; ++i) {
+    const uint32_t lane = lanes.first + i;
+    if ((all.present >> lane & 1) != 0 && f(all.values[lane])) bits |= decltype(bits){1} << i;
+  }
+  return bits;
 }
-inline int __any_sync(unsigned mask, int predicate, HEDDLE_PLACE) {
+
+}  // namespace heddle::emulated
+
+template <typename Mask>
+inline auto __ballot_sync(Mask mask, int predicate, HEDDLE_PLACE) {
+  return heddle::emulated::lanes_where(heddle::emulated::Collective::kVote, mask, predicate != 0, place,
+                                       [](uint64_t value) { return (value & 1) != 0; });
+}
+template <typename Mask>
+inline int __any_sync(Mask mask, int predicate, HEDDLE_PLACE) {
   return __ballot_sync(mask, predicate, place) != 0;
 }
-inline int __all_sync(unsigned mask, int predicate, HEDDLE_PLACE) {
+template <typename Mask>
+inline int __all_sync(Mask mask, int predicate, HEDDLE_PLACE) {
   return __ballot_sync(mask, !predicate, place) == 0;
 }
 inline unsigned __activemask() {
@@ -102,23 +145,23 @@ inline unsigned __activemask() {
   const uint32_t first = heddle_emulated_thread->linear & ~31u, threads = dim.x * dim.y * dim.z;
   return threads - first >= 32 ? 0xffffffffu : (1u << (threads - first)) - 1;
 }
-template <typename T>
-inline unsigned __match_any_sync(unsigned mask, T value, HEDDLE_PLACE) {
+template <typename Mask, typename T>
+inline auto __match_any_sync(Mask mask, T value, HEDDLE_PLACE) {
   const uint64_t mine = heddle::emulated::bits_as<uint64_t>(value);
-  const auto all = heddle_emulated_api->collect(heddle::emulated::Collective::kMatch, mask, mine, place);
-  unsigned bits = 0;
-  for (unsigned lane = 0; lane < 32; ++lane) bits |= static_cast<unsigned>(all.values[lane] == mine) << lane;
-  return bits & all.present;
+  return heddle::emulated::lanes_where(heddle::emulated::Collective::kMatch, mask, mine, place,
+                                       [&](uint64_t other) { return other == mine; });
 }
 
 namespace heddle::emulated {
 
 template <typename T, typename F>
 inline T reduce_lanes(unsigned mask, T value, Place place, F combine) {
-  const Collected all = heddle_emulated_api->collect(Collective::kReduce, mask, bits_as<uint64_t>(value), place);
+  const Lanes lanes(mask);
+  const Collected all = heddle_emulated_api->collect(Collective::kReduce, lanes.mask, bits_as<uint64_t>(value), place);
   T result = value;
-  for (uint32_t i = 0; i < 32; ++i) {
-    if (i != lane() && (all.present >> i & 1) != 0) result = combine(result, bits_as<T>(all.values[i]));
+  for (uint32_t i = 0; i < lanes.count; ++i) {
+    const uint32_t lane = lanes.first + i;
+    if (i != lanes.own && (all.present >> lane & 1) != 0) result = combine(result, bits_as<T>(all.values[lane]));
   }
   return result;
 }

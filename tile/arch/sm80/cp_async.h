@@ -5,6 +5,9 @@
 
 namespace heddle::tile::sm80 {
 
+// True if copies need no registers and go on while their thread computes.
+inline constexpr bool kCopiesAsync = true;
+
 // Copies `valid` bytes (0 to Bytes) from `from` to the shared-memory address `to`, and fills the rest of the Bytes
 // bytes with zeros. If `valid` is 0, nothing is read. Bytes is 4, 8 or 16; both addresses must be aligned to Bytes.
 // Copies of 16 bytes bypass the L1.

@@ -23,6 +23,14 @@ __device__ inline T load_stream(const T* p) {
 #endif
 }
 
+// Loads up to 16 bytes if `wanted`, else returns zeros.
+template <typename T>
+__device__ inline T load_or_zero(const T* p, bool wanted) {
+  T x{};
+  if (wanted) x = *p;
+  return x;
+}
+
 // If `wanted`, loads 4, 8 or 16 bytes at this point of the program. Otherwise `to` keeps its value. No launch may write
 // this memory, so a kernel may load it before it waits for the previous kernel. The load bypasses the L1. With `Once`,
 // the L2 of sm_90 and later evicts the data first.

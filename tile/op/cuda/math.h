@@ -1,5 +1,6 @@
-// Elementary functions on the vectors of a GPU thread. They call the CUDA device library for each lane. In float, the
-// error is at most 2 ulp, or 4 ulp for pow.
+// Elementary functions on the vectors of a GPU thread. On NVIDIA GPUs, they call the CUDA device library for each lane;
+// in float, the error is at most 2 ulp, or 4 ulp for pow. On AMD GPUs, float functions are those of
+// tile/op/float_math.h.
 #pragma once
 
 #include "tile/arch/sm80/approx.h"
@@ -7,8 +8,13 @@
 #include "tile/op/arith.h"
 #include "tile/op/index.h"
 
+#if defined(TILE_HIP)
+#include "tile/op/float_math.h"
+#endif
+
 namespace heddle::tile {
 
+#if !defined(TILE_HIP)
 #define TILE_UNARY(NAME)                    \
   template <typename T, int W>              \
   TILE_INLINE vec<T, W> NAME(vec<T, W> a) { \
@@ -37,6 +43,7 @@ TILE_ELEMENTARY(TILE_UNARY)
 TILE_TWO(pow)
 TILE_TWO(atan2)
 #undef TILE_TWO
+#endif
 
 template <typename T, int W>
 TILE_INLINE vec<T, W> rsqrt(vec<T, W> a) {

@@ -28,7 +28,7 @@ struct moments_of {
   // is needed and the counts are not exchanged.
   template <int Lanes, typename T>
   TILE_INLINE static moment<T> over_lanes(moment<T> x) {
-    if (__all_sync(0xffffffffu, x.n == __shfl_sync(0xffffffffu, x.n, 0))) {
+    if (__all_sync(all_lanes, x.n == shuffle(x.n, 0))) {
 #pragma unroll
       for (int by = Lanes / 2; by > 0; by /= 2) {
         const T mean = shuffle_xor(x.mean, by), squares = shuffle_xor(x.squares, by), d = mean - x.mean;

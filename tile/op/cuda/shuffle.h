@@ -1,6 +1,7 @@
 // Exchanges values of any type between the threads of a warp.
 #pragma once
 
+#include "tile/arch/cuda/warp.h"
 #include "tile/arch/vec.h"
 
 #if defined(__CUDACC_RTC__)
@@ -28,15 +29,15 @@ TILE_INLINE T each_word(T x, F f) {
 
 template <typename T>
 TILE_INLINE T shuffle(const T& x, int from) {
-  return detail::each_word(x, [&](uint32_t w) { return __shfl_sync(0xffffffffu, w, from); });
+  return detail::each_word(x, [&](uint32_t w) { return __shfl_sync(all_lanes, w, from); });
 }
 template <typename T>
 TILE_INLINE T shuffle_xor(const T& x, int by) {
-  return detail::each_word(x, [&](uint32_t w) { return __shfl_xor_sync(0xffffffffu, w, by); });
+  return detail::each_word(x, [&](uint32_t w) { return __shfl_xor_sync(all_lanes, w, by); });
 }
 template <typename T>
 TILE_INLINE T shuffle_up(const T& x, int by, int width) {
-  return detail::each_word(x, [&](uint32_t w) { return __shfl_up_sync(0xffffffffu, w, by, width); });
+  return detail::each_word(x, [&](uint32_t w) { return __shfl_up_sync(all_lanes, w, by, width); });
 }
 
 }  // namespace heddle::tile

@@ -128,7 +128,7 @@ struct best_of {
 
 template <int Threads>
 TILE_INLINE void team_sync() {
-  if constexpr (Threads > 32) {
+  if constexpr (Threads > warp_lanes) {
     __syncthreads();
   } else if constexpr (Threads > 1) {
     __syncwarp();
@@ -162,12 +162,12 @@ TILE_HD constexpr int power_of_two_from(int n) {
 // reused after the next barrier.
 template <typename C, int Threads, typename T>
 TILE_INLINE T team_reduce(T x, [[maybe_unused]] T* shared) {
-  if constexpr (Threads <= 32) {
+  if constexpr (Threads <= warp_lanes) {
     return lanes_reduce<C, Threads>(x);
   } else {
-    constexpr int warps = Threads / 32, rounded = power_of_two_from(warps);
-    x = lanes_reduce<C, 32>(x);
-    if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = x;
+    constexpr int warps = Threads / warp_lanes, rounded = power_of_two_from(warps);
+    x = lanes_reduce<C, warp_lanes>(x);
+    if (threadIdx.x % warp_lanes == 0) shared[threadIdx.x / warp_lanes] = x;
     __syncthreads();
     const int other = threadIdx.x % rounded;
     if constexpr (rounded == warps) {
@@ -185,7 +185,7 @@ requires(!is_same<T, uint8_t>) TILE_INLINE T team_reduce(T x, uint8_t* shared) {
   return team_reduce<C, Threads>(x, reinterpret_cast<T*>(shared));
 }
 template <typename C, int Threads, typename T>
-requires(Threads <= 32) TILE_INLINE T team_reduce(T x) {
+requires(Threads <= warp_lanes) TILE_INLINE T team_reduce(T x) {
   return team_reduce<C, Threads>(x, static_cast<T*>(nullptr));
 }
 
@@ -225,11 +225,12 @@ TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
   using Vector = detail::column_vector<A>;
   auto* all = reinterpret_cast<Vector*>(shared);
   // First combine threads of a warp that have the same column, with shuffles; then combine the warps.
-  constexpr bool together = Team % 32 == 0 && Columns * Groups == Team && Columns < 32 && 32 % Columns == 0;
-  constexpr int Left = together ? Team / 32 : Groups, Active = Columns * Left;
+  constexpr bool together =
+      Team % warp_lanes == 0 && Columns * Groups == Team && Columns < warp_lanes && warp_lanes % Columns == 0;
+  constexpr int Left = together ? Team / warp_lanes : Groups, Active = Columns * Left;
   if constexpr (together) {
 #pragma unroll
-    for (int by = Columns; by < 32; by *= 2) {
+    for (int by = Columns; by < warp_lanes; by *= 2) {
       each_lane<W>([&](int i) {
         const Element mine = element_of(own, i);
         set_element(own, i, C::apply(mine, shuffle_xor(mine, by)));
@@ -239,8 +240,8 @@ TILE_INLINE void columns_reduce(A& own, uint8_t* shared, int lane) {
   if constexpr (Left > 1) {
     // If there are many parts, combine them in two steps: first with several threads per column, then with one.
     constexpr int Parts = Left <= 16 ? Left : Left <= 64 ? 8 : 16;
-    const int place = together ? lane / 32 * Columns + lane % 32 : lane;
-    if (together ? lane % 32 < Columns : lane < Active) all[place] = Vector::of(own);
+    const int place = together ? lane / warp_lanes * Columns + lane % warp_lanes : lane;
+    if (together ? lane % warp_lanes < Columns : lane < Active) all[place] = Vector::of(own);
     team_sync<Team>();
     if constexpr (Parts < Left) {
       if (lane < Columns * Parts) {
@@ -281,10 +282,11 @@ template <typename C, int Team, int Columns, int Groups, typename A>
 TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
   using Element = decltype(element_of(own, 0));
   constexpr int W = A::width, All = Columns * W;
-  static_assert(Team > 32 && All <= Team);
+  static_assert(Team > warp_lanes && All <= Team);
   auto* all = reinterpret_cast<Element*>(shared);
-  constexpr bool together = Team % 32 == 0 && Columns * Groups == Team && Columns < 32 && 32 % Columns == 0;
-  constexpr int Left = together ? Team / 32 : Groups;
+  constexpr bool together =
+      Team % warp_lanes == 0 && Columns * Groups == Team && Columns < warp_lanes && warp_lanes % Columns == 0;
+  constexpr int Left = together ? Team / warp_lanes : Groups;
   if constexpr (together) {
     // Combine threads of a warp that have the same column. While threads hold several lanes, each pair of threads
     // divides the lanes: one keeps the lower half and the other the upper half.
@@ -292,10 +294,10 @@ TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
     each_lane<W>([&](int i) { lanes[i] = element_of(own, i); });
     int first = 0;
     bool writes = true;
-    constexpr int steps = log2_of(32 / Columns), halvings = steps < log2_of(W) ? steps : log2_of(W);
+    constexpr int steps = log2_of(warp_lanes / Columns), halvings = steps < log2_of(W) ? steps : log2_of(W);
 #pragma unroll
     for (int step = 0; step < steps; ++step) {
-      const int by = 16 >> step, w = W >> (step < halvings ? step : halvings);
+      const int by = warp_lanes / 2 >> step, w = W >> (step < halvings ? step : halvings);
       const bool upper = (lane & by) != 0;
       if (step < halvings) {
 #pragma unroll
@@ -311,7 +313,7 @@ TILE_INLINE auto columns_apart(const A& own, uint8_t* shared, int lane) {
       }
     }
     constexpr int w = W >> halvings;
-    const int at = lane / 32 * All + lane % Columns * W + first;
+    const int at = lane / warp_lanes * All + lane % Columns * W + first;
     if (writes) {
 #pragma unroll
       for (int i = 0; i < w; ++i) all[at + i] = lanes[i];
@@ -375,7 +377,7 @@ TILE_INLINE T team_scan(T x, T& total, [[maybe_unused]] T* shared) {
     total = x;
     return C::template identity<T>();
   } else {
-    constexpr int lanes = Threads < 32 ? Threads : 32;
+    constexpr int lanes = Threads < warp_lanes ? Threads : warp_lanes;
     const int lane = threadIdx.x % lanes;
     T inclusive = x;
 #pragma unroll
@@ -385,16 +387,16 @@ TILE_INLINE T team_scan(T x, T& total, [[maybe_unused]] T* shared) {
     }
     T before = shuffle_up(inclusive, 1, lanes);
     if (lane == 0) before = C::template identity<T>();
-    if constexpr (Threads <= 32) {
+    if constexpr (Threads <= warp_lanes) {
       total = lanes_reduce<C, lanes>(x);
       return before;
     } else {
-      if (lane == 31) shared[threadIdx.x / 32] = inclusive;
+      if (lane == warp_lanes - 1) shared[threadIdx.x / warp_lanes] = inclusive;
       __syncthreads();
       T ahead = C::template identity<T>();
       total = ahead;
-      for (int w = 0; w < Threads / 32; ++w) {
-        if (w == int(threadIdx.x) / 32) ahead = total;
+      for (int w = 0; w < Threads / warp_lanes; ++w) {
+        if (w == int(threadIdx.x) / warp_lanes) ahead = total;
         total = C::apply(total, shared[w]);
       }
       return C::apply(ahead, before);
@@ -406,7 +408,7 @@ requires(!is_same<T, uint8_t>) TILE_INLINE T team_scan(T x, T& total, uint8_t* s
   return team_scan<C, Threads>(x, total, reinterpret_cast<T*>(shared));
 }
 template <typename C, int Threads, typename T>
-requires(Threads <= 32) TILE_INLINE T team_scan(T x, T& total) {
+requires(Threads <= warp_lanes) TILE_INLINE T team_scan(T x, T& total) {
   return team_scan<C, Threads>(x, total, static_cast<T*>(nullptr));
 }
 

@@ -177,7 +177,7 @@ CudaGemmUnit::Kernel helper_kernel(const CudaInstance::Helper& helper) {
         "}}\n",
         head.symbol, helper.arguments, first_lines(head), helper.function);
   };
-  return {std::string(helper.suffix), {fmt::format("tile/kernel/cuda/{}", helper.header)}, text, helper.waits};
+  return {std::string(helper.suffix), {fmt::format("tile/kernel/{}", helper.header)}, text, helper.waits};
 }
 
 CudaGemmUnit::Kernel reduce_kernel(std::string_view sum_type, const CudaFunctor& epilogue) {
@@ -204,7 +204,7 @@ std::string parts_text(const CudaInstance& i, const OperandTexts& of, const Cuda
     includes.insert(includes.end(), headers.begin(), headers.end());
   };
   include({"tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"});
-  for (const std::string_view header : i.headers) includes.push_back(fmt::format("tile/kernel/cuda/{}", header));
+  for (const std::string_view header : i.headers) includes.push_back(fmt::format("tile/kernel/{}", header));
   std::string parts;
   if (!i.partial) {
     include(epilogue.includes);

@@ -18,7 +18,7 @@ SweepContext::SweepContext(const CudaStitchDesc& kernel, Writer& text)
 
 std::string SweepContext::next_slot() {
   const auto slot = static_cast<int64_t>(next_slot_++);
-  return body.team <= 32 ? "" : ", " + shared(memory.slots + slot * schedule::SharedMemory::kSlotBytes);
+  return body.team <= body.lanes ? "" : ", " + shared(memory.slots + slot * schedule::SharedMemory::kSlotBytes);
 }
 
 void SweepContext::sync(int team) {

@@ -12,7 +12,7 @@ void ResultWriter::finish_team(const CudaStage& stage, const CudaReduction& r) {
   std::string reduced;
   if (stage.layout.replicated) {
     HEDDLE_CHECK(c_.body.cta_group == 1, "a cta_group's result is that of all its blocks");
-    reduced = fmt::format("tile::team_reduce<{}, 32>({})", combiner(r), from);
+    reduced = fmt::format("tile::team_reduce<{}, {}>({})", combiner(r), c_.body.lanes, from);
   } else if (c_.body.cta_group > 1) {
     begin_cta_group();
     reduced = fmt::format("tile::cta_group_reduce<{}, {}, {}>({}{}, {})", combiner(r), c_.body.threads,
@@ -47,8 +47,8 @@ void ResultWriter::begin_cta_group() {
 
 void ResultWriter::finish_group(const CudaStage& stage, const CudaReduction& r, const Point& p) {
   const ThreadLayout& s = stage.layout;
-  c_.out.line("const auto c{} = tile::lanes_reduce<{}, {}>(a{}.row());", r.local, combiner(r), std::min(s.group, 32),
-              r.local);
+  c_.out.line("const auto c{} = tile::lanes_reduce<{}, {}>(a{}.row());", r.local, combiner(r),
+              std::min(s.group, c_.body.lanes), r.local);
   std::string condition = s.group > 1 ? fmt::format("lane % {} == 0", s.group) : "";
   if (!p.outer_valid.empty()) condition += (condition.empty() ? "" : " && ") + p.outer_valid;
   c_.out.open(condition.empty() ? std::string("{") : fmt::format("if ({}) {{", condition));
@@ -69,7 +69,7 @@ void ResultWriter::finish_column(const CudaStage& stage, const CudaReduction& r,
   const char* lane = c_.body.cta_group > 1 ? "own" : "lane";
   HEDDLE_CHECK(c_.body.cta_group == 1 || team % columns == 0);
   // A thread for each element of the result, where a block has enough.
-  const bool apart = team > 32 && groups > 1 && elements <= team;
+  const bool apart = team > c_.body.lanes && groups > 1 && elements <= team;
   std::string from = fmt::format("a{}", r.local);
   if (groups > 1) {
     if (c_.columns_dirty) c_.sync(c_.body.team);

@@ -43,7 +43,7 @@ void write_scan(SweepContext& c, const CudaStage& stage) {
   c.emitter.pop_scope();
   c.out.close();
   c.out.line("{0} = {1}::apply({0}, t{2});", running, combiner(r), r.local);
-  if (c.body.team > 32) c.sync(c.body.team);
+  if (c.body.team > c.body.lanes) c.sync(c.body.team);
   c.forget(s, 0, s.loops.size());
   c.emitter.pop_scope();
   c.out.close();

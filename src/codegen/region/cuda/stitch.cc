@@ -246,7 +246,7 @@ class CudaStitchWriter {
   // some store.
   void write_team(int64_t total, const std::string& mine, bool full, bool ahead = false) {
     const std::string type = c_.index_type();
-    const bool shared_warp = body_.team < 32 && body_.team > 1;
+    const bool shared_warp = body_.team < body_.lanes && body_.team > 1;
     c_.has_live = !full && shared_warp;
     const bool guarded = !full && !shared_warp;
     std::string iteration = "g";

@@ -63,8 +63,10 @@ void CudaSweepWriter::write(const CudaStage& stage) {
     write_scan(c_, stage);
   } else {
     const bool alone = stage.layout.replicated;
-    const int each = c_.body.cta_group > 1 ? c_.body.threads : 32;
-    if (alone) c_.out.line("const int lane = {};", c_.body.cta_group > 1 ? "own" : "int(threadIdx.x) % 32");
+    const int each = c_.body.cta_group > 1 ? c_.body.threads : c_.body.lanes;
+    if (alone)
+      c_.out.line("const int lane = {};",
+                  c_.body.cta_group > 1 ? "own" : fmt::format("int(threadIdx.x) % {}", c_.body.lanes));
     write_walks(stage, alone ? each : c_.body.team);
   }
   c_.emitter.pop_scope();

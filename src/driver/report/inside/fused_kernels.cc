@@ -208,9 +208,9 @@ std::vector<double> FusedKernels::by_lines(const FusedKernel& kernel, const std:
     }
   }
   const bool gpu = runtime::runs_on_gpu(*model_.plan);
-  const double bandwidth = gpu ? target_.cuda.model.chip.copy_tbps * 1e12 : target_.cpu.copy_gbps * 1e9;
+  const double bandwidth = gpu ? target_.gpu().model.chip.copy_tbps * 1e12 : target_.cpu.copy_gbps * 1e9;
   const double rate =
-      gpu ? target_.cuda.model.chip.sustained_tflops * 1e12 : target_.cpu.peak_gflops() * 1e9 * target_.cpu.threads;
+      gpu ? target_.gpu().model.chip.sustained_tflops * 1e12 : target_.cpu.peak_gflops() * 1e9 * target_.cpu.threads;
   std::vector<double> rest = shares_of(work, bandwidth, rate);
   for (size_t i = 0; i < rest.size(); ++i) {
     if (has_line[i]) rest[i] = 0;

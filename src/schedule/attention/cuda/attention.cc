@@ -75,13 +75,13 @@ class CudaAttention : public AttentionBackend {
   // By warpgroups where they can, or few rows: the others are for who asks for them.
   std::vector<Config> candidates(const AttentionDesc& attention, const Target& target) const override {
     constexpr size_t kMost = 24;
-    std::vector<Config> configs = few_rows_candidates(attention, target.cuda, kMost);
+    std::vector<Config> configs = few_rows_candidates(attention, target.gpu(), kMost);
     const std::string why = why_not_by_warpgroups(attention, target);
     if (why.empty()) {
-      for (Config& config : attention_candidates(attention, target.cuda, kMost)) configs.push_back(std::move(config));
+      for (Config& config : attention_candidates(attention, target.gpu(), kMost)) configs.push_back(std::move(config));
     }
     configs = least_predicted(std::move(configs), 2 * kMost);
-    for (Config& config : mma_attention_candidates(attention, target.cuda, kMost)) {
+    for (Config& config : mma_attention_candidates(attention, target.gpu(), kMost)) {
       if (target.has_wgmma() && !why.empty()) config.reason += fmt::format(" ({})", why);
       configs.push_back(std::move(config));
     }
@@ -93,7 +93,7 @@ class CudaAttention : public AttentionBackend {
     return configs;
   }
   double separate_us(const AttentionDesc& attention, const Target& target) const override {
-    return schedule::separate_us(attention, target.cuda);
+    return schedule::separate_us(attention, target.gpu());
   }
   std::string_view scores_place() const override { return "registers"; }
 };

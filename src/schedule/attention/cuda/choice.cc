@@ -15,7 +15,7 @@ constexpr int64_t kRows = tile::kAttentionGroupRows;
 
 // Of a warpgroup and a tile of keys. An instruction reads what it multiplies from shared memory: the rows of Q anew for
 // each tile, beside which few keys are little to multiply.
-double multiply_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target) {
+double multiply_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const GpuTarget& target) {
   const int64_t depth = padded_head(d.depth), columns = depth + panel_width(d, c);
   const auto bytes = static_cast<double>((kRows * depth + c.tile_n * columns) * kHalfBytes);
   return std::max(static_cast<double>(kRows * c.tile_n * columns) / target.model.attention.products_per_cycle,
@@ -23,7 +23,7 @@ double multiply_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, con
 }
 
 // `alone`: no block has a unit before or behind another.
-double tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target, double together,
+double tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const GpuTarget& target, double together,
                    bool alone, bool scaled) {
   const auto& a = target.model.attention;
   const double multiply = multiply_cycles(d, c, target), elements = static_cast<double>(kRows * c.tile_n);
@@ -37,7 +37,7 @@ double tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const C
 }
 
 double cycles(const AttentionModel& model, const AttentionDesc& d, const CudaAttentionConfig& c,
-              const CudaTarget& target) {
+              const GpuTarget& target) {
   const auto& a = target.model.attention;
   const double together = model.together(c);
   double fixed = a.tile_cycles + a.column_cycles * static_cast<double>(panel_width(d, c));
@@ -55,7 +55,7 @@ int64_t shared_bytes(const AttentionDesc& d, const CudaAttentionConfig& c) {
 }
 
 // Stages that fit the shared memory of a block; whether there are any.
-bool fit_stages(const AttentionDesc& d, CudaAttentionConfig& c, const CudaTarget& target) {
+bool fit_stages(const AttentionDesc& d, CudaAttentionConfig& c, const GpuTarget& target) {
   constexpr int64_t kReserved = 1024;  // of each block
   const int64_t most = target.shared_bytes_per_block, of_sm = (most + kReserved) / c.blocks - kReserved;
   const bool one_tile = d.n <= c.tile_n;
@@ -89,7 +89,7 @@ std::string reason_of(const CudaAttentionConfig& c, double us) {
                      c.dynamic ? ", longest rows first" : "", us);
 }
 
-std::vector<Config> warpgroups_of_panels(const AttentionDesc& d, const CudaTarget& target, int64_t panels) {
+std::vector<Config> warpgroups_of_panels(const AttentionDesc& d, const GpuTarget& target, int64_t panels) {
   std::vector<Config> result;
   AttentionModel model(d, target);
   const int64_t longest = std::min<int64_t>(round_up(d.n, d.pages ? d.pages->keys : 16), 256);
@@ -116,7 +116,7 @@ std::vector<Config> warpgroups_of_panels(const AttentionDesc& d, const CudaTarge
 
 }  // namespace
 
-std::vector<Config> attention_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
+std::vector<Config> attention_candidates(const AttentionDesc& d, const GpuTarget& target, size_t most) {
   return least_predicted(with_fewest_panels(d, [&](int64_t panels) { return warpgroups_of_panels(d, target, panels); }),
                          most);
 }

@@ -112,7 +112,7 @@ tile::AttentionArgs arguments_of(const AttentionDesc& a, const CudaAttentionConf
 }
 
 // A block walks over units, which TMA loads.
-CudaLaunch warpgroups_launch(const AttentionDesc& a, const CudaAttentionConfig& c, const CudaTarget& target,
+CudaLaunch warpgroups_launch(const AttentionDesc& a, const CudaAttentionConfig& c, const GpuTarget& target,
                              tile::AttentionArgs& args) {
   const int64_t depth = padded_head(a.depth), width = panel_width(a, c);
   const bool k_along = a.k_along_depth(), v_along = !a.v_along_width();
@@ -143,7 +143,7 @@ CudaLaunch warps_launch(const AttentionDesc& a, const CudaAttentionConfig& c, co
 
 }  // namespace
 
-KernelLaunches plan_launches(const AttentionDesc& a, const CudaAttentionConfig& c, const CudaTarget& target,
+KernelLaunches plan_launches(const AttentionDesc& a, const CudaAttentionConfig& c, const GpuTarget& target,
                              size_t operands) {
   tile::AttentionArgs args = arguments_of(a, c);
   KernelLaunches result;

@@ -15,7 +15,7 @@ AttentionVariant variant_of(const AttentionDesc& attention, const CudaAttentionC
 
 // Plans the launch of the kernel, without its symbol and the arguments of its functors. The kernel has `operands`
 // operands; the workspace and the counters follow them.
-KernelLaunches plan_launches(const AttentionDesc& attention, const CudaAttentionConfig& config,
-                             const CudaTarget& target, size_t operands);
+KernelLaunches plan_launches(const AttentionDesc& attention, const CudaAttentionConfig& config, const GpuTarget& target,
+                             size_t operands);
 
 }  // namespace heddle::schedule

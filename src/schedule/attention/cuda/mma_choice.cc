@@ -91,7 +91,7 @@ bool deals(const AttentionDesc& d, const CudaAttentionConfig& c) {
 }
 
 // Blocks of an SM at a time that threads, registers and shared memory leave; 0: not one.
-int64_t blocks_of(const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target) {
+int64_t blocks_of(const AttentionDesc& d, const CudaAttentionConfig& c, const GpuTarget& target) {
   constexpr int64_t kMostRegisters = 250, kReserved = 1024, kMostBlocks = 4;
   // Pieces of 2 or 4 bytes have many places, for which wide heads leave too few registers.
   constexpr int64_t kLeastPiece = 8;
@@ -105,7 +105,7 @@ int64_t blocks_of(const AttentionDesc& d, const CudaAttentionConfig& c, const Cu
 }
 
 // All blocks of an SM, a tile of keys each.
-double mma_tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target, double together,
+double mma_tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, const GpuTarget& target, double together,
                        bool scaled) {
   constexpr double kOfWord = 5, kStepDepth = 8;  // operations, of which those of integers take twice as long
   const auto& a = target.model.attention;
@@ -132,7 +132,7 @@ double mma_tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, con
 }
 
 double mma_cycles(const AttentionModel& model, const AttentionDesc& d, const CudaAttentionConfig& c,
-                  const CudaTarget& target) {
+                  const GpuTarget& target) {
   const auto& a = target.model.attention;
   const double together = model.together(c);
   const double fixed =
@@ -155,7 +155,7 @@ double few_rows_tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c
 }
 
 // Into how many parts the keys of few rows may be cut: a tile or more for each warp of all blocks.
-std::vector<int64_t> few_rows_splits(const AttentionDesc& d, const CudaAttentionConfig& c, const CudaTarget& target) {
+std::vector<int64_t> few_rows_splits(const AttentionDesc& d, const CudaAttentionConfig& c, const GpuTarget& target) {
   constexpr int64_t kMost = 64;
   const int64_t tiles = ceil_div(d.n, c.tile_n);
   const int64_t most = std::min({target.sms * c.blocks / (d.batch * c.panels), tiles / c.key_warps, kMost});
@@ -165,7 +165,7 @@ std::vector<int64_t> few_rows_splits(const AttentionDesc& d, const CudaAttention
 
 // `resident`: blocks that an SM has room for.
 double few_rows_us(const AttentionModel& model, const AttentionDesc& d, const CudaAttentionConfig& c, int64_t resident,
-                   const CudaTarget& target) {
+                   const GpuTarget& target) {
   const double together = model.together(c);
   const double us = model.predicted_us(
       c, model.cycles(c, {few_rows_tile_cycles(d, c, together, d.scaled), few_rows_tile_cycles(d, c, together, false),
@@ -176,7 +176,7 @@ double few_rows_us(const AttentionModel& model, const AttentionDesc& d, const Cu
   return us + late_us;
 }
 
-std::vector<Config> warps_of_panels(const AttentionDesc& d, const CudaTarget& target, int64_t panels) {
+std::vector<Config> warps_of_panels(const AttentionDesc& d, const GpuTarget& target, int64_t panels) {
   std::vector<Config> result;
   AttentionModel model(d, target);
   const int64_t longest = round_up(d.n, d.pages ? d.pages->keys : 16);
@@ -227,12 +227,12 @@ int mma_shared_bytes(const AttentionDesc& d, const CudaAttentionConfig& c) {
                                           number(panel_width(d, c)), number(c.stages), element_size(d));
 }
 
-std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
+std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const GpuTarget& target, size_t most) {
   return least_predicted(with_fewest_panels(d, [&](int64_t panels) { return warps_of_panels(d, target, panels); }),
                          most);
 }
 
-std::vector<Config> few_rows_candidates(const AttentionDesc& d, const CudaTarget& target, size_t most) {
+std::vector<Config> few_rows_candidates(const AttentionDesc& d, const GpuTarget& target, size_t most) {
   std::vector<Config> result;
   if (d.m > tile::kAttentionFewRows || d.type == DType::kF32) return result;
   AttentionModel model(d, target);

@@ -8,10 +8,10 @@ namespace heddle::schedule {
 
 // Like attention_candidates(), but for the kernels that multiply with mma.sync, warp by warp
 // (tile/kernel/cuda/attention/sm80.h). In these kernels, Q has no ring of buffers.
-std::vector<Config> mma_attention_candidates(const AttentionDesc& attention, const CudaTarget& target, size_t most);
+std::vector<Config> mma_attention_candidates(const AttentionDesc& attention, const GpuTarget& target, size_t most);
 // The configurations in which the warps of a block share the same rows and process different keys. Only for products
 // with at most kAttentionFewRows rows.
-std::vector<Config> few_rows_candidates(const AttentionDesc& attention, const CudaTarget& target, size_t most);
+std::vector<Config> few_rows_candidates(const AttentionDesc& attention, const GpuTarget& target, size_t most);
 
 // True if a configuration is for one of the mma.sync kernels (sm80.h).
 bool is_by_warps(const CudaAttentionConfig& config);

@@ -39,7 +39,7 @@ int64_t shared_heads(const AttentionDesc& d) {
 }
 
 // Into how many parts the keys of each of so many units may be cut: two tiles each, at least.
-std::vector<int64_t> split_counts(int64_t units, int64_t tiles, const CudaTarget& target) {
+std::vector<int64_t> split_counts(int64_t units, int64_t tiles, const GpuTarget& target) {
   const int64_t most = std::min<int64_t>({target.sms / units, tiles / 2, 32});
   if (most < 2) return {1};
   return most > 3 ? std::vector<int64_t>{1, most / 2, most} : std::vector<int64_t>{1, most};
@@ -171,7 +171,7 @@ std::string parts_text(const CudaAttentionConfig& c) {
 
 // Three boundaries, scores written and read in f32, probabilities in the operands' type; products that take as long as
 // their operations or their operands do.
-double separate_us(const AttentionDesc& d, const CudaTarget& target) {
+double separate_us(const AttentionDesc& d, const GpuTarget& target) {
   const double scores = static_cast<double>(d.batch) * static_cast<double>(d.m) * static_cast<double>(d.n);
   const double operations = 2 * scores * static_cast<double>(d.depth + d.width);
   const auto bytes = static_cast<double>(2 * (sizeof(float) + size_of(d.type)));

@@ -36,7 +36,7 @@ struct AttentionTileCosts {
 // Predicts the time of an attention on a GPU from the costs of its tiles. Independent of the kernel.
 class AttentionModel {
  public:
-  AttentionModel(const AttentionDesc& attention, const CudaTarget& target) : d_(attention), target_(target) {}
+  AttentionModel(const AttentionDesc& attention, const GpuTarget& target) : d_(attention), target_(target) {}
 
   // Sets the number of rows and keys of a tile.
   void set_tile(int64_t tile_m, int64_t tile_n);
@@ -62,7 +62,7 @@ class AttentionModel {
   double loaded_bytes(const CudaAttentionConfig& c, double tiles) const;
 
   const AttentionDesc& d_;
-  const CudaTarget& target_;
+  const GpuTarget& target_;
   std::vector<KeyTiles> tiles_;
   int64_t least_ = 1, most_ = 1;  // the number of key tiles for the rows with the fewest and with the most keys
   int64_t keys_ = 0;              // the number of keys that at least one row attends to
@@ -90,6 +90,6 @@ std::vector<Config> least_predicted(std::vector<Config> configs, size_t most);
 std::string parts_text(const CudaAttentionConfig& config);
 
 // The predicted time of three separate kernels: product, softmax, product.
-double separate_us(const AttentionDesc& attention, const CudaTarget& target);
+double separate_us(const AttentionDesc& attention, const GpuTarget& target);
 
 }  // namespace heddle::schedule

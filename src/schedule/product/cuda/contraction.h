@@ -39,7 +39,7 @@ CudaProduct cuda_conv_product(const ContractionBuilder& builder);
 
 // All configurations of all families for a product, in the order of predicted time. Configurations that cannot run come
 // last, each with the reason. Throws kUnsupportedType for types without arithmetic.
-std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTarget& target);
+std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const GpuTarget& target);
 
 // True if some family can run a product. The builder must contain operands and epilogue.
 bool has_cuda_kernel(ContractionBuilder& builder, const Product& product);
@@ -47,7 +47,7 @@ bool has_cuda_kernel(ContractionBuilder& builder, const Product& product);
 Config fastest_config(ContractionBuilder& builder, const Product& product);
 
 // The peak rate of the whole device for this kind of product, in operations per second.
-double cuda_peak(const ContractionDesc& desc, const CudaTarget& target);
+double cuda_peak(const ContractionDesc& desc, const GpuTarget& target);
 
 // Chooses the configuration and completes the kernel. The builder must contain operands and epilogue.
 ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::string label, double operations);

@@ -45,7 +45,7 @@ int64_t part_of(const Extents& e, const Wgrad& c) {
   return ceil_div(e.lines, c.splits);
 }
 
-double predict_us(const ProductTask& task, const Wgrad& c, const CudaTarget& target) {
+double predict_us(const ProductTask& task, const Wgrad& c, const GpuTarget& target) {
   const Product& p = task.product;
   const Extents e = extents_of(task);
   const auto stride = static_cast<double>(p.a.image.stride[2]), width = static_cast<double>(c.width);
@@ -81,9 +81,9 @@ class DepthwiseWgradFamily : public Family {
  public:
   std::string_view name() const override { return Wgrad::kName; }
   std::optional<OperandView::Form> summed_windows() const override { return OperandView::Form::kChannelWindows; }
-  std::string refuse(const ProductTask&, const CudaTarget&) const override { return {}; }
+  std::string refuse(const ProductTask&, const GpuTarget&) const override { return {}; }
 
-  std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override {
+  std::vector<CudaCandidate> candidates(const ProductTask& task, const GpuTarget& target) const override {
     const Product& p = task.product;
     std::vector<CudaCandidate> found;
     for (const int width : {8, 4, 2, 1}) {
@@ -105,7 +105,7 @@ class DepthwiseWgradFamily : public Family {
     return found;
   }
 
-  KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override {
+  KernelLaunches launches(const ProductTask& task, const Config& config, const GpuTarget& target) const override {
     const Product& p = task.product;
     const Wgrad& c = config.as<Wgrad>();
     const PartialSums sums{p.m, p.n, 1};
@@ -145,7 +145,7 @@ class DepthwiseWgradFamily : public Family {
     const Wgrad& c = config.as<Wgrad>();
     const tile::GemmImageArgs& i = p.a.image;
     CudaInstance instance;
-    instance.headers = {"window/depthwise_wgrad.h"};
+    instance.headers = {"cuda/window/depthwise_wgrad.h"};
     instance.kernel = "cuda::depthwise_wgrad";
     instance.threads = kWgradThreads, instance.resident = kWgradBlocks;
     instance.tile_m = static_cast<int>(p.m), instance.tile_n = c.width;
@@ -160,8 +160,7 @@ class DepthwiseWgradFamily : public Family {
 
  private:
   // As many parts as fill the device once or twice, or as a long sum needs.
-  static void add_splits(std::vector<CudaCandidate>& found, const ProductTask& task, Wgrad c,
-                         const CudaTarget& target) {
+  static void add_splits(std::vector<CudaCandidate>& found, const ProductTask& task, Wgrad c, const GpuTarget& target) {
     const Product& p = task.product;
     const Extents e = extents_of(task);
     const int64_t blocks = ceil_div(p.n, int64_t{c.width} * c.pieces);

@@ -38,7 +38,7 @@ int epilogue_read_bytes(const ProductTask& task) {
   return bytes;
 }
 
-double cuda_peak(const ContractionDesc& desc, const CudaTarget& target) {
+double cuda_peak(const ContractionDesc& desc, const GpuTarget& target) {
   constexpr double kThread = 256;  // operations of one SM in a cycle
   double rate = kThread;
   if (const auto* d = desc.get<Product>()) {
@@ -85,7 +85,7 @@ bool reads_form(const Family& family, const ProductTask& task) {
 }
 
 // What results take longer whose neighbours lie apart: L2 writes a whole sector for each.
-double apart_us(const ProductTask& task, const CudaTarget& target) {
+double apart_us(const ProductTask& task, const GpuTarget& target) {
   constexpr double kSectorBytes = 32;
   if (!stores_apart(task.epilogue)) return 0;
   const Product& d = task.product;
@@ -96,7 +96,7 @@ double apart_us(const ProductTask& task, const CudaTarget& target) {
 
 }  // namespace
 
-std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTarget& target) {
+std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const GpuTarget& target) {
   std::vector<CudaCandidate> found;
   for (const Family* family : cuda_families()) {
     if (!reads_form(*family, task)) continue;
@@ -114,13 +114,13 @@ std::vector<CudaCandidate> cuda_candidates(const ProductTask& task, const CudaTa
 
 bool has_cuda_kernel(ContractionBuilder& builder, const Product& product) {
   const ProductTask task{product, builder.desc().epilogue, builder.operands()};
-  const std::vector<CudaCandidate> all = cuda_candidates(task, builder.target().cuda);
+  const std::vector<CudaCandidate> all = cuda_candidates(task, builder.target().gpu());
   return !all.empty() && all.front().rejected.empty();
 }
 
 Config fastest_config(ContractionBuilder& builder, const Product& product) {
   const ProductTask task{product, builder.desc().epilogue, builder.operands()};
-  std::vector<CudaCandidate> all = cuda_candidates(task, builder.target().cuda);
+  std::vector<CudaCandidate> all = cuda_candidates(task, builder.target().gpu());
   HEDDLE_CHECK(!all.empty() && all.front().rejected.empty(), "no family multiplies {}", to_string(product.multiply_a));
   return std::move(all.front().config);
 }
@@ -150,7 +150,7 @@ std::string view_text(const OperandView& o) {
 namespace {
 
 // Empty: some family that uses it may run the product.
-std::string why_no_wgmma(const ProductTask& task, const CudaTarget& target) {
+std::string why_no_wgmma(const ProductTask& task, const GpuTarget& target) {
   std::string why = "no family reads these operands";
   for (const Family* family : cuda_families()) {
     if (!family->uses_wgmma() || !reads_form(*family, task)) continue;
@@ -177,7 +177,7 @@ Problem problem_of(const ProductTask& task) {
 }  // namespace
 
 ScheduledGroup finish_cuda_gemm(ContractionBuilder& builder, Product desc, std::string label, double operations) {
-  const CudaTarget& target = builder.target().cuda;
+  const GpuTarget& target = builder.target().gpu();
   const ProductTask task{desc, builder.desc().epilogue, builder.operands()};
   const auto runnable = [&] {
     std::vector<Config> configs;

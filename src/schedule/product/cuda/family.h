@@ -74,7 +74,7 @@ struct CudaInstance {
     bool waits = false;                                    // the helper itself waits for the previous launch
   };
 
-  std::vector<std::string_view> headers;       // in tile/kernel/cuda
+  std::vector<std::string_view> headers;       // in tile/kernel
   std::string_view kernel;                     // "cuda::gemm_simt"
   std::string_view defaults;                   // Config's base class: "sm90::GemmDefaults"; empty: none
   std::string_view traits;                     // "sm90::GemmTraits", which has the thread count; empty: `threads`
@@ -118,13 +118,13 @@ class Family {
   // True if B may be packed weights of few bits (OperandView::Form::kPacked).
   virtual bool reads_packed_weights() const { return false; }
   // Returns why the family has no kernel for a product on a device. An empty string means that it may have one.
-  virtual std::string refuse(const ProductTask& task, const CudaTarget& target) const = 0;
+  virtual std::string refuse(const ProductTask& task, const GpuTarget& target) const = 0;
   // Returns the configurations to try for a product.
-  virtual std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const = 0;
+  virtual std::vector<CudaCandidate> candidates(const ProductTask& task, const GpuTarget& target) const = 0;
   // Returns the launches of one product: "gemm", launches before it ("gemm_repack", "gemm_copies") and launches after
   // it ("gemm_reduce"). Code generation then adds the arguments of generated operands to "gemm", and the arguments of
   // the epilogue to the last launch. There are no launches if D is empty.
-  virtual KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const = 0;
+  virtual KernelLaunches launches(const ProductTask& task, const Config& config, const GpuTarget& target) const = 0;
   virtual CudaInstance instance(const ProductTask& task, const Config& config) const = 0;
 };
 

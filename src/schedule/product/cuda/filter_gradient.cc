@@ -47,7 +47,7 @@ std::string depthwise_obstacle(const tile::ConvShape& s, DType type) {
 }
 
 // What TMA and wgmma need.
-std::string dense_obstacle(const tile::ConvShape& s, DType type, const CudaTarget& target) {
+std::string dense_obstacle(const tile::ConvShape& s, DType type, const GpuTarget& target) {
   constexpr int64_t kMostPlace = 127, kMostStride = 8, kLeastChannels = 32, kPiece = kCopyBytes / 2;
   if (!target.has_wgmma()) return "the device has no wgmma";
   if (type != DType::kF16 && type != DType::kBF16) return "windows are gathered of 16-bit numbers";
@@ -93,7 +93,7 @@ std::optional<ImageMemory> memory_of_pixels(const ir::Graph& graph, ir::ValueId 
 }  // namespace
 
 std::string filter_gradient_obstacle(const ir::Graph& graph, const ir::Node& conv, const ir::FilterGradient& gradient,
-                                     const CudaTarget& target) {
+                                     const GpuTarget& target) {
   const DType type = graph.dtype(gradient.image);
   if (graph.dtype(gradient.gradient) != type) return "operands of two types";
   const tile::ConvShape s = other_convolution(graph, conv, gradient);
@@ -121,7 +121,7 @@ std::optional<ir::FilterGradient> filter_gradient_of(const ContractionBuilder& b
   for (const ir::ValueId value : {found->image, found->gradient}) {
     if (!memory_of_pixels(graph, value, builder.memory_of(value))) return std::nullopt;
   }
-  const std::string why = filter_gradient_obstacle(graph, builder.anchor(), *found, builder.target().cuda);
+  const std::string why = filter_gradient_obstacle(graph, builder.anchor(), *found, builder.target().gpu());
   return why.empty() ? found : std::nullopt;
 }
 

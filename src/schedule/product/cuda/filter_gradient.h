@@ -9,7 +9,7 @@ namespace heddle::schedule {
 
 // The reason why no GPU kernel reads both operands of a filter gradient where they are in memory; empty if one does.
 std::string filter_gradient_obstacle(const ir::Graph& graph, const ir::Node& conv, const ir::FilterGradient& gradient,
-                                     const CudaTarget& target);
+                                     const GpuTarget& target);
 
 // The reason why a kernel of a filter gradient cannot read its operand `value` at `place`; empty if it can, or if the
 // group reads no such operand.

@@ -15,7 +15,7 @@ constexpr int kBlock = 128;
 
 // The lanes that share the parts of a group of 4 neighbours: as many as have a batch of loads each
 // (tile/kernel/cuda/gemm/splitk_reduce.h), unless one lane for each group fills the device already.
-int lanes_of(int64_t groups, int parts, const CudaTarget& target) {
+int lanes_of(int64_t groups, int parts, const GpuTarget& target) {
   constexpr int kBatch = 8, kMostLanes = 32, kThreads = 1024;  // of an SM
   int lanes = 1;
   while (lanes < kMostLanes && lanes * kBatch < parts && 2 * lanes * groups <= int64_t{target.sms} * kThreads) {
@@ -26,7 +26,7 @@ int lanes_of(int64_t groups, int parts, const CudaTarget& target) {
 
 }  // namespace
 
-CudaLaunch reduce_launch(const PartialSums& sums, int parts, const CudaTarget& target, int workspace) {
+CudaLaunch reduce_launch(const PartialSums& sums, int parts, const GpuTarget& target, int workspace) {
   tile::GemmReduceArgs args{};
   args.rows = static_cast<int32_t>(sums.m);
   args.columns = static_cast<int32_t>(sums.n);

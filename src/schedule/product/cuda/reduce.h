@@ -28,7 +28,7 @@ struct PartialSums {
 // Returns the launch of "gemm_reduce" (tile/kernel/cuda/gemm/splitk_reduce.h). This kernel adds `parts` partial sums in
 // order (if `parts` is 0, the sum is zero) and runs the epilogue. `workspace` is the number of the operand with the
 // partial sums. The caller adds the arguments of the epilogue.
-CudaLaunch reduce_launch(const PartialSums& sums, int parts, const CudaTarget& target, int workspace);
+CudaLaunch reduce_launch(const PartialSums& sums, int parts, const GpuTarget& target, int workspace);
 
 // Returns the arguments of a cluster split-K kernel with an m x n result. The `steps` steps of k are divided into
 // `splits` parts, one for each cluster; the `cluster_k` blocks of a cluster divide its part among themselves.

@@ -24,7 +24,7 @@ void stack(OperandView& view, int64_t lines, int64_t copies) {
 
 // True if each block of a kernel computes one tile of one product and takes nothing but tensor maps and constant
 // blocks, so that its blocks can be repeated.
-bool can_repeat(const ProductTask& one, const Config& config, const CudaTarget& target) {
+bool can_repeat(const ProductTask& one, const Config& config, const GpuTarget& target) {
   const Family& family = cuda_family_of(config);
   if (family.name() != WgmmaConfig::kName) return false;
   const KernelLaunches made = family.launches(one, config, target);
@@ -40,7 +40,7 @@ bool can_repeat(const ProductTask& one, const Config& config, const CudaTarget& 
 
 }  // namespace
 
-std::optional<ScheduledKernel> side_by_side(const std::vector<ScheduledKernel>& products, const CudaTarget& target) {
+std::optional<ScheduledKernel> side_by_side(const std::vector<ScheduledKernel>& products, const GpuTarget& target) {
   const ScheduledKernel& first = products.front();
   const auto desc = first.desc.get<ContractionDesc>();
   const Product* product = desc != nullptr ? desc->get<Product>() : nullptr;

@@ -12,7 +12,7 @@ namespace heddle::schedule {
 // product that is too small for the device then shares it with others. `products` must not depend on each other; their
 // kernels differ only in their bindings. Returns nullopt if no family can join them. The configuration has the
 // predicted time of all products.
-std::optional<ScheduledKernel> side_by_side(const std::vector<ScheduledKernel>& products, const CudaTarget& target);
+std::optional<ScheduledKernel> side_by_side(const std::vector<ScheduledKernel>& products, const GpuTarget& target);
 
 // The operands of the first product.
 std::vector<Operand> operands_of_one(const ContractionDesc& desc, const std::vector<Operand>& operands);

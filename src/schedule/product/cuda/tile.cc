@@ -44,7 +44,8 @@ double TileProblem::bytes() const {
   return a.bytes + b.bytes + results() * (out_bytes + read_bytes);
 }
 
-bool TileProblem::on_tensor_cores(const CudaTarget& target) const {
+bool TileProblem::on_tensor_cores(const GpuTarget& target) const {
+  if (!target.has_tensor_cores() && !target.has_mfma()) return false;
   switch (a_in) {
     case DType::kF16:
     case DType::kBF16:
@@ -73,12 +74,12 @@ int TileProblem::sum_bytes() const {
 
 // A file of views/ each.
 const ViewFamily &mma_family(), &simt_family(), &skinny_family(), &unaligned_family(), &register_direct_family(),
-    &k_reduction_family(), &packed_family();
+    &k_reduction_family(), &packed_family(), &mfma_family();
 
 std::span<const ViewFamily* const> view_families() {
   static const std::array all = {
-      &mma_family(),         &simt_family(),  &skinny_family(), &unaligned_family(), &register_direct_family(),
-      &k_reduction_family(), &packed_family()};
+      &mma_family(),         &simt_family(),   &skinny_family(), &unaligned_family(), &register_direct_family(),
+      &k_reduction_family(), &packed_family(), &mfma_family()};
   return all;
 }
 
@@ -90,18 +91,18 @@ const ViewFamily& view_family_of(const Config& config) {
   return **found;
 }
 
-std::string ViewFamily::refuse(const ProductTask& task, const CudaTarget&) const {
+std::string ViewFamily::refuse(const ProductTask& task, const GpuTarget&) const {
   for (const DType type : {task.product.multiply_a, task.product.multiply_b}) {
     if (!has_arithmetic(type)) return fmt::format("{} has no arithmetic on a GPU", to_string(type));
   }
   return {};
 }
 
-std::vector<CudaCandidate> ViewFamily::candidates(const ProductTask& task, const CudaTarget& target) const {
+std::vector<CudaCandidate> ViewFamily::candidates(const ProductTask& task, const GpuTarget& target) const {
   return configurations(tile_problem(task), target);
 }
 
-KernelLaunches ViewFamily::launches(const ProductTask& task, const Config& config, const CudaTarget& target) const {
+KernelLaunches ViewFamily::launches(const ProductTask& task, const Config& config, const GpuTarget& target) const {
   return launches_of(tile_problem(task), config, target, task.workspace());
 }
 
@@ -130,10 +131,11 @@ int line_alignment(const OperandTraits& o) {
 }
 
 // Tensor cores through mma.sync: sm_90 reaches some 60% of what its own instruction does.
-double multiply_rate(const TileProblem& p, bool tensor_cores, const CudaTarget& target) {
+double multiply_rate(const TileProblem& p, bool tensor_cores, const GpuTarget& target) {
   const DType acc = p.accumulator();
   if (tensor_cores) {
     const double sixteen = target.model.chip.mma_per_cycle;
+    if (target.has_mfma()) return p.a_in == DType::kF32 ? sixteen / 8 : sixteen;
     if (p.a_in == DType::kF32) return p.tf32 ? sixteen / 2 : sixteen / 6;
     return is_integer(p.a_in) ? sixteen * 2 : sixteen;
   }
@@ -141,7 +143,7 @@ double multiply_rate(const TileProblem& p, bool tensor_cores, const CudaTarget& 
   return acc == DType::kI64 ? 16 : acc == DType::kI32 ? 64 : 128;
 }
 
-int blocks_of_sm(int threads, int shared_bytes, int wanted, const CudaTarget& target) {
+int blocks_of_sm(int threads, int shared_bytes, int wanted, const GpuTarget& target) {
   const int registers = std::min(256, (wanted + 7) / 8 * 8);
   const int by_registers = target.registers_per_sm / (registers * threads);
   const int64_t shared = target.shared_bytes_per_block + 1024;
@@ -150,7 +152,7 @@ int blocks_of_sm(int threads, int shared_bytes, int wanted, const CudaTarget& ta
 }
 
 std::vector<int> splits_worth_trying(const TileProblem& p, const TileCut& cut, int least, int64_t joined,
-                                     const CudaTarget& target) {
+                                     const GpuTarget& target) {
   std::vector<int> found = {1};
   const int64_t k_tiles = ceil_div(p.k, cut.tile_k), tiles = cut.tiles(p);
   if (tiles == 0) return found;
@@ -191,13 +193,13 @@ CudaLaunch tiles_launch(const TileProblem& p, const TileCut& c, int workspace) {
   return launch;
 }
 
-double floor_us(const TileProblem& p, const CudaTarget& target) {
+double floor_us(const TileProblem& p, const GpuTarget& target) {
   const double per_sm = multiply_rate(p, p.on_tensor_cores(target), target);
   return std::max(p.operations() / 2 / (per_sm * target.sms * target.model.chip.clock_ghz * 1e3),
                   p.bytes() / target.model.mma.memory_per_us);
 }
 
-double with_reduction(const TileProblem& p, double us, int splits, const CudaTarget& target) {
+double with_reduction(const TileProblem& p, double us, int splits, const GpuTarget& target) {
   if (splits > 1) {
     const double partial = p.sum_bytes() * static_cast<double>(p.m) * p.n * p.batch * splits;
     const auto& model = target.model.mma;
@@ -215,7 +217,7 @@ std::string reject_tiles(const TileProblem& p, const TileCut& cut) {
   return fits ? "" : "the partial sums exceed the workspace";
 }
 
-std::vector<CudaCandidate> enumerate(const TileProblem& problem, const CudaTarget& target) {
+std::vector<CudaCandidate> enumerate(const TileProblem& problem, const GpuTarget& target) {
   for (const DType type : {problem.a_in, problem.b_in}) {
     if (!has_arithmetic(type)) {
       fail(ErrorCode::kUnsupportedType, "gemm", fmt::format("{} has no arithmetic on a GPU", to_string(type)),
@@ -230,7 +232,7 @@ std::vector<CudaCandidate> enumerate(const TileProblem& problem, const CudaTarge
   return found;
 }
 
-KernelLaunches tile_launches(const TileProblem& p, int splits, const CudaTarget& target, int workspace) {
+KernelLaunches tile_launches(const TileProblem& p, int splits, const GpuTarget& target, int workspace) {
   KernelLaunches result;
   if (p.is_empty() || (p.k > 0 && splits == 1)) return result;
   const PartialSums sums{p.m, p.n, p.batch};

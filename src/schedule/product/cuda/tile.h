@@ -35,7 +35,7 @@ struct TileProblem {
   double bytes() const;  // operands and matrices of the epilogue are read once, D is written once
   bool is_empty() const { return m == 0 || n == 0 || batch == 0; }
   // True if the device's tensor cores multiply these types.
-  bool on_tensor_cores(const CudaTarget& target) const;
+  bool on_tensor_cores(const GpuTarget& target) const;
   bool splits_f32() const { return a_in == DType::kF32 && !tf32; }
   // The type of the accumulators, which the epilogue reads: kF32, kF64, kI32 or kI64.
   DType accumulator() const;
@@ -56,19 +56,19 @@ struct TileView {
 TileView view_of(const TileProblem& problem, bool swapped);
 
 // A lower bound of the time: the larger of the times for the operations and for the bytes, at the device's peak rates.
-double floor_us(const TileProblem& problem, const CudaTarget& target);
+double floor_us(const TileProblem& problem, const GpuTarget& target);
 
 // A family of kernels that read operands through views.
 class ViewFamily : public Family {
  public:
-  std::string refuse(const ProductTask& task, const CudaTarget& target) const override;
-  std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override;
-  KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override;
+  std::string refuse(const ProductTask& task, const GpuTarget& target) const override;
+  std::vector<CudaCandidate> candidates(const ProductTask& task, const GpuTarget& target) const override;
+  KernelLaunches launches(const ProductTask& task, const Config& config, const GpuTarget& target) const override;
   CudaInstance instance(const ProductTask& task, const Config& config) const override;
 
   // Do the same as the functions above, for a TileProblem. Partial sums are in the kernel's operand number `workspace`.
-  virtual std::vector<CudaCandidate> configurations(const TileProblem& problem, const CudaTarget& target) const = 0;
-  virtual KernelLaunches launches_of(const TileProblem& problem, const Config& config, const CudaTarget& target,
+  virtual std::vector<CudaCandidate> configurations(const TileProblem& problem, const GpuTarget& target) const = 0;
+  virtual KernelLaunches launches_of(const TileProblem& problem, const Config& config, const GpuTarget& target,
                                      int workspace) const = 0;
   virtual CudaInstance instance_of(const TileProblem& problem, const Config& config) const = 0;
 };
@@ -77,7 +77,7 @@ std::span<const ViewFamily* const> view_families();
 // All configurations of all families that read operands through views, best prediction first. Configurations that
 // cannot run are last, each with the reason. Every problem has at least one that can run. Throws kUnsupportedType for
 // types without arithmetic.
-std::vector<CudaCandidate> enumerate(const TileProblem& problem, const CudaTarget& target);
+std::vector<CudaCandidate> enumerate(const TileProblem& problem, const GpuTarget& target);
 const ViewFamily& view_family_of(const Config& config);
 
 // Helpers for the families that read operands through views.
@@ -92,7 +92,7 @@ struct TileCut {
 // fill the device, and the number that a long sum needs for its accuracy if one addition adds the products of `joined`
 // elements of k (schedule/product/cuda/long_sums.h).
 std::vector<int> splits_worth_trying(const TileProblem& problem, const TileCut& cut, int least, int64_t joined,
-                                     const CudaTarget& target);
+                                     const GpuTarget& target);
 
 // The launch of a kernel that takes GemmArgs: one block for each tile and part of k.
 CudaLaunch tiles_launch(const TileProblem& problem, const TileCut& cut, int workspace);
@@ -106,8 +106,8 @@ bool deals(const OperandView& operand, int64_t lines, int64_t rows, int64_t dept
 
 // For predictions. multiply_rate(): multiply-adds of an SM per cycle. blocks_of_sm(): blocks per SM, limited by shared
 // memory, threads and `registers` per thread.
-double multiply_rate(const TileProblem& problem, bool tensor_cores, const CudaTarget& target);
-int blocks_of_sm(int threads, int shared_bytes, int registers, const CudaTarget& target);
+double multiply_rate(const TileProblem& problem, bool tensor_cores, const GpuTarget& target);
+int blocks_of_sm(int threads, int shared_bytes, int registers, const GpuTarget& target);
 
 // For predictions of kernels with the main loop of the mma family. hidden_share(): the fraction of latencies that
 // `warps` warps of an SM hide. memory_share(): the fraction of the memory bandwidth that `blocks` blocks reach.
@@ -115,44 +115,46 @@ int blocks_of_sm(int threads, int shared_bytes, int registers, const CudaTarget&
 // per thread. mma_compute_us(): the time of all tiles, without one-time costs and without the limit of memory
 // bandwidth.
 double hidden_share(double warps);
-double memory_share(int64_t blocks, const CudaTarget& target);
-double store_cycles(double results, double bytes, const CudaTarget& target);
+double memory_share(int64_t blocks, const GpuTarget& target);
+double store_cycles(double results, double bytes, const GpuTarget& target);
 int mma_registers(const TileProblem& problem, const MmaConfig& config);
 double mma_compute_us(const TileProblem& problem, const MmaConfig& config, int shared_bytes, int registers,
-                      const CudaTarget& target);
+                      const GpuTarget& target);
 
 // A family whose configurations are of type C.
 template <typename C>
 class ViewFamilyOf : public ViewFamily {
  public:
   std::string_view name() const override { return C::kName; }
-  std::vector<CudaCandidate> configurations(const TileProblem& p, const CudaTarget& target) const override;
-  KernelLaunches launches_of(const TileProblem& p, const Config& config, const CudaTarget& target,
+  std::vector<CudaCandidate> configurations(const TileProblem& p, const GpuTarget& target) const override;
+  KernelLaunches launches_of(const TileProblem& p, const Config& config, const GpuTarget& target,
                              int workspace) const override;
   CudaInstance instance_of(const TileProblem& p, const Config& config) const override;
 
  protected:
-  virtual bool tensor_cores() const { return true; }  // false: ordinary arithmetic in the type of the accumulators
+  // True if the kernel multiplies by mma.sync. False: it needs no tensor cores, and operands are converted to the type
+  // of the accumulators, unless describe() says otherwise.
+  virtual bool tensor_cores() const { return true; }
   virtual TileCut cut(const C& c) const = 0;
   // The number of elements of k that one addition to an accumulator covers, over all threads that share the
   // accumulator.
   virtual int64_t joined(const TileProblem& p, const C& c) const = 0;
   // configs(): the configurations worth trying for a problem. reject(): the reason why a configuration cannot run; ""
   // if it can. The caller checks the limits that all families have (types, shared memory, workspace).
-  virtual std::vector<C> configs(const TileProblem& p, const CudaTarget& target) const = 0;
-  virtual std::string reject(const C& c, const TileProblem& p, const CudaTarget& target) const = 0;
+  virtual std::vector<C> configs(const TileProblem& p, const GpuTarget& target) const = 0;
+  virtual std::string reject(const C& c, const TileProblem& p, const GpuTarget& target) const = 0;
   virtual bool reduces_neighbours(const C&) const { return false; }
   virtual bool gates(const C&, const TileProblem&) const { return false; }
   virtual int shared_bytes(const TileProblem& p, const C& c) const = 0;
   // The predicted time in us, without the reduction of the parts of k.
-  virtual double predict_us(const TileProblem& p, const C& c, const CudaTarget& target) const = 0;
+  virtual double predict_us(const TileProblem& p, const C& c, const GpuTarget& target) const = 0;
   virtual CudaLaunch launch(const TileProblem& p, const C& c, int workspace) const {
     return tiles_launch(p, cut(c), workspace);
   }
   virtual void describe(CudaInstance& instance, const TileProblem& p, const C& c) const = 0;
 
   // For use in configs(): adds the configuration once for each number of parts of k worth trying.
-  void add_splits(std::vector<C>& found, const TileProblem& p, C c, int least, const CudaTarget& target) const {
+  void add_splits(std::vector<C>& found, const TileProblem& p, C c, int least, const GpuTarget& target) const {
     for (const int splits : splits_worth_trying(p, cut(c), least, joined(p, c), target)) {
       c.splits = splits;
       found.push_back(c);
@@ -162,16 +164,17 @@ class ViewFamilyOf : public ViewFamily {
 
 // The parts of ViewFamilyOf that do not depend on the family.
 std::string reject_tiles(const TileProblem& problem, const TileCut& cut);
-double with_reduction(const TileProblem& problem, double us, int splits, const CudaTarget& target);
-KernelLaunches tile_launches(const TileProblem& problem, int splits, const CudaTarget& target, int workspace);
+double with_reduction(const TileProblem& problem, double us, int splits, const GpuTarget& target);
+KernelLaunches tile_launches(const TileProblem& problem, int splits, const GpuTarget& target, int workspace);
 CudaInstance tile_instance(const TileProblem& problem, const TileCut& cut, bool tensor_cores);
 
 template <typename C>
-std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const TileProblem& p, const CudaTarget& target) const {
+std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const TileProblem& p, const GpuTarget& target) const {
   std::vector<CudaCandidate> found;
   for (const C& c : configs(p, target)) {
     const auto why = [&]() -> std::string {
-      if (tensor_cores() && !p.on_tensor_cores(target)) return "no tensor core multiplies this type";
+      const bool multiplied = target.has_tensor_cores() && p.on_tensor_cores(target);
+      if (tensor_cores() && !multiplied) return "no tensor core multiplies this type";
       if (shared_bytes(p, c) > target.shared_bytes_per_block) return "its shared memory exceeds the device's";
       if (std::string own = reject(c, p, target); !own.empty()) return own;
       if (p.reduces && (cut(c).splits > 1 || !reduces_neighbours(c))) {
@@ -193,7 +196,7 @@ std::vector<CudaCandidate> ViewFamilyOf<C>::configurations(const TileProblem& p,
 }
 
 template <typename C>
-KernelLaunches ViewFamilyOf<C>::launches_of(const TileProblem& p, const Config& config, const CudaTarget& target,
+KernelLaunches ViewFamilyOf<C>::launches_of(const TileProblem& p, const Config& config, const GpuTarget& target,
                                             int workspace) const {
   const C& c = config.as<C>();
   KernelLaunches result = tile_launches(p, cut(c).splits, target, workspace);

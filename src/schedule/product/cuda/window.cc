@@ -28,7 +28,7 @@ constexpr int64_t kRegistersOfSm = 65536;  // of an SM
 constexpr double kWindowLoad = 4.5, kWindowEpilogue = 3.5, kWindowStore = 3, kWindowOverhead = 60;
 
 // Cycles of a SM, or infinity where a thread would need too many registers or too long a text.
-double slide_cycles(const WindowDesc& desc, const RegisterTiledWindowConfig& slide, const CudaTarget& target) {
+double slide_cycles(const WindowDesc& desc, const RegisterTiledWindowConfig& slide, const GpuTarget& target) {
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
   const int64_t taps = s.kernel[1] * s.kernel[2], outputs = slide.down * slide.across;
@@ -69,7 +69,7 @@ double slide_cycles(const WindowDesc& desc, const RegisterTiledWindowConfig& sli
          kAlone * instructions;
 }
 
-double ring_cycles(const WindowDesc& desc, const RegisterRingWindowConfig& ring, const CudaTarget& target) {
+double ring_cycles(const WindowDesc& desc, const RegisterRingWindowConfig& ring, const GpuTarget& target) {
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
   const int64_t words = std::max<int64_t>(element / 4, 1), pixels = s.stride[2] * (ring.across - 1) + 1;
@@ -109,7 +109,7 @@ int64_t planar_span(const PlanarWindowConfig& planar, const tile::WindowShape& s
 }
 
 // Cycles of an SM for a configuration of tile/kernel/cuda/window/planar.h, or infinity.
-double planar_cycles(const WindowDesc& desc, const PlanarWindowConfig& planar, const CudaTarget& target) {
+double planar_cycles(const WindowDesc& desc, const PlanarWindowConfig& planar, const GpuTarget& target) {
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
   const int64_t words = std::max<int64_t>(element / 4, 1);
@@ -174,7 +174,7 @@ bool takes_width(const WindowDesc& desc, int64_t width) {
 }
 
 // Adds a configuration, unless it needs too many registers or too long a text.
-void add_config(std::vector<Config>& list, Config config, double cycles, const CudaTarget& target) {
+void add_config(std::vector<Config>& list, Config config, double cycles, const GpuTarget& target) {
   if (cycles == kNever) return;
   config.predicted_us = cycles / (target.model.chip.clock_ghz * 1e3);
   config.reason += fmt::format(", {:.1f} us predicted", config.predicted_us);
@@ -182,7 +182,7 @@ void add_config(std::vector<Config>& list, Config config, double cycles, const C
 }
 
 // Configurations of tile/kernel/cuda/window/register_tiled.h, none where the kernel does not apply.
-void add_slides(std::vector<Config>& list, const WindowDesc& desc, const CudaTarget& target) {
+void add_slides(std::vector<Config>& list, const WindowDesc& desc, const GpuTarget& target) {
   const tile::WindowShape& s = desc.shape;
   for (const int64_t width : {8, 4, 2, 1}) {
     if (!takes_width(desc, width)) continue;
@@ -199,7 +199,7 @@ void add_slides(std::vector<Config>& list, const WindowDesc& desc, const CudaTar
 }
 
 // The same of tile/kernel/cuda/window/register_ring.h, for windows long enough that pixels serve several turns.
-void add_rings(std::vector<Config>& list, const WindowDesc& desc, const CudaTarget& target) {
+void add_rings(std::vector<Config>& list, const WindowDesc& desc, const GpuTarget& target) {
   const tile::WindowShape& s = desc.shape;
   constexpr int64_t kLeastTaps = 5;
   if (s.kernel[2] < kLeastTaps) return;
@@ -216,7 +216,7 @@ void add_rings(std::vector<Config>& list, const WindowDesc& desc, const CudaTarg
 }
 
 // The same of tile/kernel/cuda/window/planar.h: vectors as wide as rows allow, as many taps as registers hold.
-void add_planar(std::vector<Config>& list, const WindowDesc& desc, const CudaTarget& target) {
+void add_planar(std::vector<Config>& list, const WindowDesc& desc, const GpuTarget& target) {
   const tile::WindowShape& s = desc.shape;
   const auto element = static_cast<int64_t>(std::max<size_t>(size_of(desc.x), 1));
   constexpr int64_t kMostPixels = 64;
@@ -241,7 +241,7 @@ void add_planar(std::vector<Config>& list, const WindowDesc& desc, const CudaTar
 
 // Every configuration, the model's pick first, and last one output of as many channels as 16 bytes hold and their
 // number divides.
-std::vector<Config> window_configs(const WindowDesc& desc, const CudaTarget& target) {
+std::vector<Config> window_configs(const WindowDesc& desc, const GpuTarget& target) {
   std::vector<Config> configs;
   if (desc.rows) add_planar(configs, desc, target);
   if (!desc.rows && knows_window(desc)) {
@@ -355,7 +355,7 @@ ScheduledGroup finish_cuda_window(ContractionBuilder& builder, WindowDesc desc, 
   } else {
     builder.make_epilogue(s.batch, s.out[0] * s.out[1] * s.out[2], s.c, kMostChannels, coordinates);
   }
-  const auto all = [&] { return window_configs(desc, builder.target().cuda); };
+  const auto all = [&] { return window_configs(desc, builder.target().gpu()); };
   const Config config = choose_config(builder.configs(), problem_of(desc, builder, label), all);
   label += builder.epilogue_label();
   ScheduledGroup result;

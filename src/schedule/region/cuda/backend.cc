@@ -19,7 +19,7 @@ const CudaMapping& mapping_of(const MapResult& result) {
 
 class CudaRegion : public RegionBackend {
  public:
-  explicit CudaRegion(Region& region) : RegionBackend(region), cuda_(region.target.cuda), riders_(region, context_) {
+  explicit CudaRegion(Region& region) : RegionBackend(region), cuda_(region.target.gpu()), riders_(region, context_) {
     context_.parts_apart = true;
     context_.scatters_rows = true;
     context_.moves_rows = true;
@@ -121,7 +121,7 @@ class CudaRegion : public RegionBackend {
     }
   }
 
-  const CudaTarget& cuda_;
+  const GpuTarget& cuda_;
   ColumnRiders riders_;
 };
 

@@ -12,7 +12,7 @@ constexpr int kMostBlocks = 8;  // of a cluster that every device takes
 
 // How many blocks run at once in clusters of `blocks`, `each` to a SM. Clusters of more than two leave some
 // SMs of each group idle.
-int64_t resident(const CudaTarget& target, int blocks, int64_t each) {
+int64_t resident(const GpuTarget& target, int blocks, int64_t each) {
   const int64_t all = target.sms * each;
   return blocks <= 2 ? all : std::max<int64_t>(all * 10 / 11, 1);
 }
@@ -24,7 +24,7 @@ int threads_for(int64_t steps) {
   return static_cast<int>(std::clamp<int64_t>(ceil_div(wanted, 32) * 32, 64, 512));
 }
 
-std::optional<CtaGroup> cluster_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+std::optional<CtaGroup> cluster_for_columns(const GpuTarget& target, int64_t rows, int64_t columns, int64_t others,
                                             ElementBytes element) {
   constexpr int64_t kMostKept = 180 << 10;  // bytes of a block, on the chip in 32 bits at least
   constexpr int64_t kVectors = 16;          // of a thread, as loads in flight
@@ -70,7 +70,7 @@ std::optional<CtaGroup> cluster_for_columns(const CudaTarget& target, int64_t ro
 }
 
 // By a grid that runs at once, a block on each SM, whose cta_groups exchange results through memory.
-std::optional<CtaGroup> grid_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+std::optional<CtaGroup> grid_for_columns(const GpuTarget& target, int64_t rows, int64_t columns, int64_t others,
                                          int vector, ElementBytes element) {
   constexpr int kThreads = 512;         // at most 128 registers each: a block is always resident
   constexpr int64_t kMostColumns = 64;  // of a block, which reads the parts of all blocks of its cta_group
@@ -103,7 +103,7 @@ std::optional<CtaGroup> grid_for_columns(const CudaTarget& target, int64_t rows,
 
 }  // namespace
 
-std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector,
+std::optional<CtaGroup> cta_group_for_rows(const GpuTarget& target, int64_t rows, int64_t steps, int vector,
                                            double bytes, bool again, int least_blocks) {
   constexpr int64_t kLeastSteps = 256;              // of a block: fewer are not worth the exchange
   constexpr int64_t kMostKept = int64_t{200} << 8;  // elements of a block in registers or shared memory
@@ -142,14 +142,14 @@ std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t row
   return CtaGroup{best, threads, 0, static_cast<int>(std::clamp<int64_t>(together, 1, 1024 / threads))};
 }
 
-std::optional<CtaGroup> cta_group_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+std::optional<CtaGroup> cta_group_for_columns(const GpuTarget& target, int64_t rows, int64_t columns, int64_t others,
                                               int vector, ElementBytes bytes) {
   // A cluster first: its blocks exchange results without memory, which is worth more than twice the blocks.
   if (const auto cluster = cluster_for_columns(target, rows, columns, others, bytes)) return cluster;
   return grid_for_columns(target, rows, columns, others, vector, bytes);
 }
 
-std::optional<CtaGroup> cta_group_for_sums(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+std::optional<CtaGroup> cta_group_for_sums(const GpuTarget& target, int64_t rows, int64_t columns, int64_t others,
                                            int64_t segment, int vector) {
   constexpr int64_t kLeastPoints = 512, kMostThreads = 512;  // of a block
   if (!target.has_clusters() || columns % segment != 0 || segment % vector != 0) return std::nullopt;

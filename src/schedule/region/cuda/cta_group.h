@@ -20,7 +20,7 @@ struct CtaGroup {
 // `bytes`: the bytes moved per row. `again`: a row is read more than once. `least`: the smallest number of blocks to
 // consider. With 2, a cluster is used wherever one is possible. Returns nullopt if a single block is as fast, or if no
 // cluster is possible.
-std::optional<CtaGroup> cta_group_for_rows(const CudaTarget& target, int64_t rows, int64_t steps, int vector,
+std::optional<CtaGroup> cta_group_for_rows(const GpuTarget& target, int64_t rows, int64_t steps, int vector,
                                            double bytes, bool again = true, int least = 1);
 
 // The sizes of what is kept for an element of a column: of the widest operand, and of all operands together.
@@ -31,14 +31,14 @@ struct ElementBytes {
 // Chooses the CTA group for reductions of columns whose elements are needed again afterwards. There are `others` sets
 // of `columns` neighbouring columns with `rows` elements each. `vector`: the number of elements per access. Returns
 // nullopt if the elements do not fit on the chip, or if too few blocks would have work.
-std::optional<CtaGroup> cta_group_for_columns(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+std::optional<CtaGroup> cta_group_for_columns(const GpuTarget& target, int64_t rows, int64_t columns, int64_t others,
                                               int vector, ElementBytes bytes);
 
 // Chooses the cluster for reductions of columns of which only the results are needed. A cluster reduces `segment`
 // neighbouring columns, in vectors of `vector` elements. Returns nullopt if `segment` does not divide `columns`, if
 // `vector` does not divide `segment`, if each block would have too little work, or if a block would need too many
 // threads. (Each thread keeps the same columns for all rows.)
-std::optional<CtaGroup> cta_group_for_sums(const CudaTarget& target, int64_t rows, int64_t columns, int64_t others,
+std::optional<CtaGroup> cta_group_for_sums(const GpuTarget& target, int64_t rows, int64_t columns, int64_t others,
                                            int64_t segment, int vector);
 
 }  // namespace heddle::schedule

@@ -133,7 +133,7 @@ int passes_again(const KernelExprs& exprs, uint64_t fixed) {
 }
 
 // Results within an iteration lie in shared memory: fewer teams in a block, or a kernel of their own.
-bool fit_scratch(const KernelExprs& exprs, const CudaTarget& cuda, const Frontier& frontier, CudaMapping& mapping,
+bool fit_scratch(const KernelExprs& exprs, const GpuTarget& cuda, const Frontier& frontier, CudaMapping& mapping,
                  MapResult& result) {
   int64_t bytes = 0;
   for (const ReductionSite& i : exprs.sites) {
@@ -141,7 +141,8 @@ bool fit_scratch(const KernelExprs& exprs, const CudaTarget& cuda, const Frontie
     if (kept > 1 && !is_carried(mapping, i)) bytes += kept * 8;
   }
   const auto blocks_bytes = [&] { return bytes * mapping.teams(); };
-  while (blocks_bytes() > kSharedPerBlock && mapping.threads > std::max(mapping.team, 32)) mapping.threads /= 2;
+  while (blocks_bytes() > kSharedPerBlock && mapping.threads > std::max(mapping.team, mapping.lanes))
+    mapping.threads /= 2;
   if (blocks_bytes() <= cuda.shared_bytes_per_block - 8192) return true;
   for (const ReductionSite& i : exprs.sites) {
     if (exprs.volume(i.kept & ~mapping.fixed) <= 1024 || is_carried(mapping, i) || is_root(exprs, i)) continue;
@@ -160,13 +161,13 @@ struct RowWalk {
 
 // Small blocks that come and go keep the memory busier than a few large ones, as long as starting them, some 80 ns on
 // each SM, takes less time than what they move.
-void choose_turns(const KernelExprs& exprs, const CudaTarget& cuda, double total, const RowWalk& walk,
+void choose_turns(const KernelExprs& exprs, const GpuTarget& cuda, double total, const RowWalk& walk,
                   int64_t iterations, CudaMapping& mapping) {
   int64_t teams = mapping.teams();
   constexpr size_t kFewRoots = 4;
   constexpr double kBlockBytes = 4096;
   constexpr int kMostTurns = 4, kMostThreads = 256;
-  if (mapping.team > 32 || mapping.serial || has_scan(exprs) || exprs.roots.size() > kFewRoots) return;
+  if (mapping.team > mapping.lanes || mapping.serial || has_scan(exprs) || exprs.roots.size() > kFewRoots) return;
   if (mapping.team > 1 && mapping.threads == kRowThreads &&
       total * kFewRowThreads >= kBlockBytes * static_cast<double>(mapping.team * iterations)) {
     mapping.threads = kFewRowThreads;
@@ -189,7 +190,7 @@ void choose_turns(const KernelExprs& exprs, const CudaTarget& cuda, double total
 
 // The extra time of uncoalesced loads: neighbouring lanes read different rows of a column, and each reads a whole
 // sector for one element.
-double uncoalesced_seconds(int64_t columns, int64_t element, double bytes, const CudaTarget& cuda) {
+double uncoalesced_seconds(int64_t columns, int64_t element, double bytes, const GpuTarget& cuda) {
   const int64_t times = std::min(kSectorOfMemory / element, columns);
   return static_cast<double>(times - 1) * bytes / (cuda.model.chip.copy_tbps * 1e12);
 }
@@ -227,7 +228,7 @@ std::optional<ir::ValueId> before_transpose(const KernelExprs& exprs, const ir::
 // Adds the time of accesses with a stride along the mapping's vector. Loads along a third variable are an example,
 // since a tile of two variables does not help them. If that time exceeds the time to store and reload the result, one
 // kernel computes it in the order of these loads, and another one transposes it. Returns true if it cuts.
-bool cut_scattered(const KernelExprs& exprs, const ir::Graph& graph, const CudaTarget& cuda, const CudaMapping& mapping,
+bool cut_scattered(const KernelExprs& exprs, const ir::Graph& graph, const GpuTarget& cuda, const CudaMapping& mapping,
                    double& extra_seconds, MapResult& result) {
   extra_seconds += scattered_seconds(exprs, graph, *mapping.vector, mapping.transposed, cuda);
   for (const Root& root : exprs.roots) {
@@ -246,7 +247,7 @@ class CudaMapper {
  public:
   CudaMapper(KernelExprs& exprs, const ir::Graph& graph, const Target& target, const Frontier& frontier,
              ForcedMapping forced)
-      : exprs_(exprs), graph_(graph), target_(target), cuda_(target.cuda), frontier_(frontier), forced_(forced) {}
+      : exprs_(exprs), graph_(graph), target_(target), cuda_(target.gpu()), frontier_(frontier), forced_(forced) {}
 
   MapResult run(bool carry) {
     cut_recomputed(exprs_, graph_, frontier_, result_);
@@ -331,7 +332,7 @@ class CudaMapper {
     const auto bytes = [&] {
       return has_scan(exprs_) ? 0 : scratch_of_column(exprs_, parallel_) * each * (alone ? threads_of_block : 1);
     };
-    while (alone && bytes() > most && threads_of_block > 32) threads_of_block /= 2;
+    while (alone && bytes() > most && threads_of_block > cuda_.lanes) threads_of_block /= 2;
     if ((bytes() > most || !many) && cut_single_results(exprs_, parallel_, cuda_.sms, frontier_, result_)) return;
     if (bytes() > most) return map_rows(uncoalesced_seconds(extent(v), widest_element(exprs_), work_.bytes, cuda_));
     if (cut_scattered(exprs_, graph_, cuda_, mapping_, extra_seconds_, result_)) return;
@@ -429,10 +430,10 @@ class CudaMapper {
     const int64_t turns = mapping_.serial ? extent(*mapping_.serial) : 1;
     const int64_t iterations = iterations_of(exprs_.pool.indices, mapping_.grid) * turns;
     int64_t team = team_for_row(cuda_, steps, iterations, walk_.access, passes_again(exprs_, mapping_.fixed) > 0);
-    if (!mapping_.serial && forced_ == ForcedMapping::kWarp) team = std::min<int64_t>(32, power_of_two_from(steps));
-    if (!mapping_.serial && forced_ == ForcedMapping::kBlock) {
-      team = std::clamp<int64_t>(ceil_div(steps, 4 * 32) * 32, kFewRowThreads, 512);
-    }
+    if (!mapping_.serial && forced_ == ForcedMapping::kWarp)
+      team = std::min<int64_t>(cuda_.lanes, power_of_two_from(steps));
+    if (!mapping_.serial && forced_ == ForcedMapping::kBlock)
+      team = std::clamp<int64_t>(ceil_div(steps, 4 * cuda_.lanes) * cuda_.lanes, kFewRowThreads, 512);
     const bool may_cta_group = forced_ != ForcedMapping::kWarp && forced_ != ForcedMapping::kBlock;
     if (!mapping_.serial && may_cta_group && one_value_each(exprs_, mapping_.fixed)) {
       const double each = work_.bytes / static_cast<double>(iterations);
@@ -452,7 +453,7 @@ class CudaMapper {
         return;
       }
     }
-    mapping_.threads = static_cast<int>(team > 32 ? team : kRowThreads);
+    mapping_.threads = static_cast<int>(team > cuda_.lanes ? team : kRowThreads);
     if (mapping_.serial) {
       const SerialRows rows = serial_rows(exprs_, mapping_, steps, vector, turns);
       mapping_.min_blocks_per_sm = rows.blocks;
@@ -465,8 +466,8 @@ class CudaMapper {
     }
     walk_.steps = ceil_div(steps, team);
     mapping_.team = static_cast<int>(team);
-    if (team <= 32 && mapping_.threads / team > iterations) {
-      mapping_.threads = static_cast<int>(std::max<int64_t>(32, power_of_two_from(iterations) * team));
+    if (team <= cuda_.lanes && mapping_.threads / team > iterations) {
+      mapping_.threads = static_cast<int>(std::max<int64_t>(cuda_.lanes, power_of_two_from(iterations) * team));
     }
     mapping_.reason = fmt::format("{} points an iteration", points);
     failed_ = !fit_scratch(exprs_, cuda_, frontier_, mapping_, result_) || failed_;
@@ -530,11 +531,11 @@ class CudaMapper {
   KernelExprs& exprs_;
   const ir::Graph& graph_;
   const Target& target_;
-  const CudaTarget& cuda_;
+  const GpuTarget& cuda_;
   const Frontier& frontier_;
   const ForcedMapping forced_;
   MapResult result_;
-  CudaMapping mapping_;
+  CudaMapping mapping_{{}, {.lanes = cuda_.lanes}};
   uint64_t parallel_ = 0;
   Work work_;
   bool failed_ = false;

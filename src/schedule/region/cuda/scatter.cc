@@ -43,7 +43,7 @@ int64_t partial_bytes(const StandaloneDesc& desc, const Updates& u) {
 // The predicted times of the forms, in seconds.
 class ScatterModel {
  public:
-  ScatterModel(const StandaloneDesc& desc, const CudaTarget& cuda)
+  ScatterModel(const StandaloneDesc& desc, const GpuTarget& cuda)
       : desc_(desc),
         updates_(desc),
         sms_(static_cast<double>(cuda.sms)),
@@ -98,7 +98,7 @@ class ScatterModel {
 // The configurations with their predicted times, of which the best is taken.
 class ScatterMapping {
  public:
-  ScatterMapping(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda)
+  ScatterMapping(Config& config, const StandaloneDesc& desc, const GpuTarget& cuda)
       : config_(config), desc_(desc), updates_(desc), columns_(desc.columns()), sms_(cuda.sms), model_(desc, cuda) {}
 
   int64_t run() {
@@ -339,7 +339,7 @@ KernelLaunches plan_sorted(const StandaloneDesc& desc, const Config& config, int
 
 }  // namespace
 
-int64_t map_scatter_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda) {
+int64_t map_scatter_to_cuda(Config& config, const StandaloneDesc& desc, const GpuTarget& cuda) {
   return ScatterMapping(config, desc, cuda).run();
 }
 

@@ -12,7 +12,7 @@ namespace heddle::schedule {
 //
 // Sets the choice of the form with the least predicted time, its predicted time and its number of blocks. Returns the
 // threads of a block.
-int64_t map_scatter_to_cuda(Config& config, const StandaloneDesc& desc, const CudaTarget& cuda);
+int64_t map_scatter_to_cuda(Config& config, const StandaloneDesc& desc, const GpuTarget& cuda);
 
 // What the result of a scatter holds before the updates.
 tile::ScatterFrom starts_from(const StandaloneDesc& desc);

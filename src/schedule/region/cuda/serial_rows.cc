@@ -10,9 +10,9 @@ namespace {
 
 // The threads of a warp that a row gets: those that it needs, doubled until the teams of a warp have equally many of
 // the `rows` rows.
-int64_t team_of_short_row(int64_t steps, int64_t rows) {
-  int64_t team = std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(steps))), 32);
-  while (team < 32 && rows % (32 / team) != 0) team *= 2;
+int64_t team_of_short_row(int64_t steps, int64_t rows, int64_t lanes) {
+  int64_t team = std::min<int64_t>(static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(steps))), lanes);
+  while (team < lanes && rows % (lanes / team) != 0) team *= 2;
   return team;
 }
 
@@ -44,18 +44,20 @@ SerialRows rows_of_warps(const KernelExprs& exprs, const CudaMapping& mapping, i
                          int64_t rows) {
   constexpr double kWorthwhile = 1.5;  // the gain in bytes in flight that is worth more registers
   constexpr int64_t kOfTurn = 8;       // registers, for addresses
-  const RowWords words = row_words(exprs, mapping, ceil_div(steps, 32) * vector);
+  const int64_t lanes = mapping.lanes;
+  const RowWords words = row_words(exprs, mapping, ceil_div(steps, lanes) * vector);
   SerialRows best;
-  best.team = exprs.rows ? 32 : team_of_short_row(steps, rows);
-  const int64_t of_warp = 32 / best.team, most = std::clamp<int64_t>(rows / of_warp / 2 * 2, 2, kMostThreads / 32);
+  best.team = exprs.rows ? lanes : team_of_short_row(steps, rows, lanes);
+  const int64_t of_warp = lanes / best.team,
+                most = std::clamp<int64_t>(rows / of_warp / 2 * 2, 2, kMostThreads / lanes);
   int64_t in_flight = 0;
   for (int turns = 1; turns <= kMostTurns && in_flight < kInFlight; turns *= 2) {
     const int64_t of_thread = words.kept + words.stored * turns + kOfTurn * (turns - 1);
-    const int64_t warps = std::clamp<int64_t>(kRegisters / (32 * of_thread * best.blocks) / 2 * 2, 2, most);
-    const int64_t bytes = best.blocks * warps * turns * 32 * words.stored * 4;
+    const int64_t warps = std::clamp<int64_t>(kRegisters / (lanes * of_thread * best.blocks) / 2 * 2, 2, most);
+    const int64_t bytes = best.blocks * warps * turns * lanes * words.stored * 4;
     const bool gains = static_cast<double>(bytes) >= kWorthwhile * static_cast<double>(in_flight);
     if (turns > 1 && (!gains || of_thread > kRowRegisters || rows < 2 * turns * warps * of_warp)) break;
-    best.threads = 32 * warps;
+    best.threads = lanes * warps;
     best.turns = turns;
     in_flight = bytes;
   }
@@ -66,7 +68,7 @@ SerialRows rows_of_columns(const KernelExprs& exprs, const CudaMapping& mapping,
                            int64_t rows) {
   SerialRows found;
   const int64_t each = ceil_div(steps, kMostThreads);
-  found.team = found.threads = round_up(ceil_div(steps, each), 32);
+  found.team = found.threads = round_up(ceil_div(steps, each), mapping.lanes);
   const RowWords words = row_words(exprs, mapping, each * vector);
   const int64_t registers = kRegisters / (found.team * found.blocks);
   const auto in_flight = [&] { return found.blocks * found.team * found.turns * words.stored * 4; };
@@ -85,7 +87,7 @@ SerialRows rows_of_block(const KernelExprs& exprs, const CudaMapping& mapping, i
   double least = 0;
   for (const int blocks : {2, 1}) {
     if (least != 0 && least <= kOver) break;
-    for (int64_t team = kMostThreads; team >= 64; team -= 32) {
+    for (int64_t team = kMostThreads; team >= 64; team -= mapping.lanes) {
       const int64_t each = ceil_div(steps, team);
       if (each * vector > kMostColumns || (each - 1) * team >= steps) continue;
       const RowWords words = row_words(exprs, mapping, each * vector);
@@ -109,13 +111,13 @@ bool is_carried(const CudaMapping& mapping, const ReductionSite& site) {
 }
 
 uint64_t streams_of_rows(const CudaMapping& mapping, int64_t columns) {
-  const bool fills_warp = columns > 32 * kMostColumns / 4 && columns <= 32 * kMostColumns;
+  const bool fills_warp = columns > mapping.lanes * kMostColumns / 4 && columns <= mapping.lanes * kMostColumns;
   return mapping.serial && !fills_warp ? bit(*mapping.serial) : 0;
 }
 
 SerialRows serial_rows(const KernelExprs& exprs, const CudaMapping& mapping, int64_t steps, int64_t vector,
                        int64_t rows) {
-  if (steps * vector <= 32 * kMostColumns) return rows_of_warps(exprs, mapping, steps, vector, rows);
+  if (steps * vector <= mapping.lanes * kMostColumns) return rows_of_warps(exprs, mapping, steps, vector, rows);
   const bool columns_alone = std::all_of(exprs.sites.begin(), exprs.sites.end(),
                                          [&](const ReductionSite& i) { return is_carried(mapping, i); });
   return columns_alone ? rows_of_columns(exprs, mapping, steps, vector, rows)

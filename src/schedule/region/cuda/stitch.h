@@ -94,10 +94,11 @@ struct CudaStage {
 
 // The number of threads of a kernel, and the thread groups (teams) that compute its iterations.
 struct CudaShape {
-  int team = 32;                // threads per team: a power of two up to 32, or the block, or all blocks of a CTA group
-  int threads = 256;            // per block
-  int64_t blocks = 1;           // launched blocks; each may compute several iterations of the grid
-  int cta_group = 1;            // blocks that form one team: a cluster, unless `whole_grid`
+  int lanes = 32;      // threads per warp
+  int team = 32;       // threads per team: a power of two up to `lanes`, or the block, or all blocks of a CTA group
+  int threads = 256;   // per block
+  int64_t blocks = 1;  // launched blocks; each may compute several iterations of the grid
+  int cta_group = 1;   // blocks that form one team: a cluster, unless `whole_grid`
   bool whole_grid = false;      // the blocks of a team are those of a cooperative grid
   int turns = 1;                // iterations (of the grid, or of the serial loop) that a team computes at a time, to
                                 // have more loads in flight

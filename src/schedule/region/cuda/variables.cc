@@ -123,7 +123,7 @@ bool can_carry(const KernelExprs& exprs, VarId serial, VarId vector) {
 }
 
 double scattered_seconds(const KernelExprs& exprs, const ir::Graph& graph, VarId vector,
-                         std::optional<VarId> transposed, const CudaTarget& cuda) {
+                         std::optional<VarId> transposed, const GpuTarget& cuda) {
   double bytes = 0;
   const auto stride_of = [&](const Index& index, VarId v) {
     return std::abs(stride_along(exprs.pool, index, v).value_or(1));

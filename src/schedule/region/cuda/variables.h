@@ -32,6 +32,6 @@ bool can_carry(const KernelExprs& exprs, VarId serial, VarId vector);
 // Returns the extra time of loads and stores that have a stride along `vector`: each element takes a sector of memory.
 // Loads that are contiguous along `transposed` go through a tile in shared memory and cost nothing extra.
 double scattered_seconds(const KernelExprs& exprs, const ir::Graph& graph, VarId vector,
-                         std::optional<VarId> transposed, const CudaTarget& cuda);
+                         std::optional<VarId> transposed, const GpuTarget& cuda);
 
 }  // namespace heddle::schedule

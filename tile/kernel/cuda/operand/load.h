@@ -3,12 +3,14 @@
 // For each step of k, a block loads Rows x TileK elements of the operand's view. cp.async copies them if the elements
 // in memory already have the multiplied format and pieces of at least 4 bytes are contiguous. All other operands pass
 // through registers: computed operands, and operands with odd alignment, a conversion or a prologue. Their elements are
-// fetched before a step multiplies and stored to shared memory after it.
+// fetched before a step multiplies and stored to shared memory after it. On a GPU without asynchronous copies, all
+// operands do.
 #pragma once
 
 #include "tile/arch/sm80/convert.h"
 #include "tile/arch/sm80/cp_async.h"
 #include "tile/arch/sm80/shared.h"
+#include "tile/arch/sm80/stream.h"
 #include "tile/core/view.h"
 
 namespace heddle::tile::cuda {
@@ -110,8 +112,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
  public:
   using Traits = OperandTraits<Operand, In>;
   using Tile = SharedTile;
-  static constexpr bool kAsync =
-      Traits::kRaw && Tile::kAlongK == Traits::kMemoryAlongK && Traits::kWidth * int(sizeof(In)) >= 4;
+  static constexpr bool kAsync = sm80::kCopiesAsync && Traits::kRaw && Tile::kAlongK == Traits::kMemoryAlongK &&
+                                 Traits::kWidth * int(sizeof(In)) >= 4;
 
   __device__ TileLoader(const Operand& operand, int batch, int row, int k)
       : operand_(operand),
@@ -143,8 +145,8 @@ class TileLoader<Operand, In, SharedTile, Rows, TileK, Threads> {
     int i = 0;
     for_pieces([&](const auto& at, int, int) {
       const bool valid = is_valid(at);
-      Piece<Element, W> piece{};
-      if (valid) piece = *reinterpret_cast<const Piece<Element, W>*>(view_.data + at.offset());
+      const auto piece =
+          sm80::load_or_zero(reinterpret_cast<const Piece<Element, W>*>(view_.data + at.offset()), valid);
       if constexpr (Traits::kRaw) {
         held_[i++] = __builtin_bit_cast(Held, piece);
       } else {

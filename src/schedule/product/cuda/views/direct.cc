@@ -53,14 +53,14 @@ class RegisterDirectFamily : public ViewFamilyOf<RegisterDirectConfig> {
   int64_t joined(const TileProblem& p, const RegisterDirectConfig& c) const override {
     return c.warps_k * joined_by_tensor_cores(p.a_in);
   }
-  std::vector<RegisterDirectConfig> configs(const TileProblem& p, const CudaTarget& target) const override;
-  std::string reject(const RegisterDirectConfig& c, const TileProblem& p, const CudaTarget& target) const override;
+  std::vector<RegisterDirectConfig> configs(const TileProblem& p, const GpuTarget& target) const override;
+  std::string reject(const RegisterDirectConfig& c, const TileProblem& p, const GpuTarget& target) const override;
   // The sums of all warps but the first of each tile.
   int shared_bytes(const TileProblem&, const RegisterDirectConfig& c) const override {
     constexpr int kSumBytes = 4;
     return c.warps_m * c.warps_n * (c.warps_k - 1) * sums_of(c) * 32 * kSumBytes;
   }
-  double predict_us(const TileProblem& p, const RegisterDirectConfig& c, const CudaTarget& target) const override;
+  double predict_us(const TileProblem& p, const RegisterDirectConfig& c, const GpuTarget& target) const override;
   CudaLaunch launch(const TileProblem& p, const RegisterDirectConfig& c, int) const override {
     CudaLaunch launch;
     launch.grid = {static_cast<uint32_t>(ceil_div(p.n, c.tile_n)), static_cast<uint32_t>(ceil_div(p.m, c.tile_m)),
@@ -68,7 +68,7 @@ class RegisterDirectFamily : public ViewFamilyOf<RegisterDirectConfig> {
     return launch;
   }
   void describe(CudaInstance& i, const TileProblem& p, const RegisterDirectConfig& c) const override {
-    i.headers = {"gemm/direct.h"}, i.kernel = "cuda::gemm_direct";
+    i.headers = {"cuda/gemm/direct.h"}, i.kernel = "cuda::gemm_direct";
     i.store.reset();
     i.arguments.erase(i.arguments.begin());
     i.sizes = {{{"kBlocksM", blocks_m(c)},
@@ -82,7 +82,7 @@ class RegisterDirectFamily : public ViewFamilyOf<RegisterDirectConfig> {
   }
 };
 
-std::vector<RegisterDirectConfig> RegisterDirectFamily::configs(const TileProblem& p, const CudaTarget& target) const {
+std::vector<RegisterDirectConfig> RegisterDirectFamily::configs(const TileProblem& p, const GpuTarget& target) const {
   std::vector<RegisterDirectConfig> found;
   if (!serves(p)) return found;
   const int64_t chunks = ceil_div(line_bytes(p), kChunkBytes);
@@ -106,7 +106,7 @@ std::vector<RegisterDirectConfig> RegisterDirectFamily::configs(const TileProble
 }
 
 std::string RegisterDirectFamily::reject(const RegisterDirectConfig& c, const TileProblem& p,
-                                         const CudaTarget& target) const {
+                                         const GpuTarget& target) const {
   constexpr int64_t kMostRegisters = 240, kMostGrid = 65535;
   int64_t registers = 44 + 4 * pieces_of(c) + sums_of(c);
   constexpr int64_t kHalves = 90;  // the compiler multiplies fp8 as halves
@@ -119,7 +119,7 @@ std::string RegisterDirectFamily::reject(const RegisterDirectConfig& c, const Ti
 }
 
 double RegisterDirectFamily::predict_us(const TileProblem& p, const RegisterDirectConfig& c,
-                                        const CudaTarget& target) const {
+                                        const GpuTarget& target) const {
   const auto& d = target.model.direct;
   const auto blocks = static_cast<double>(cut(c).tiles(p));
   const double share = blocks / target.sms, of_sm = std::ceil(share);

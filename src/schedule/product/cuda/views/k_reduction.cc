@@ -49,7 +49,7 @@ int registers_of(const TileProblem& p, const KReductionConfig& c) {
   return kRest + words * (c.tile_m * c.tile_n + c.tile_n + 1) + c.chunks * reads_of(p, c).registers;
 }
 
-bool fits_registers(const TileProblem& p, const KReductionConfig& c, const CudaTarget& target) {
+bool fits_registers(const TileProblem& p, const KReductionConfig& c, const GpuTarget& target) {
   return registers_of(p, c) <= std::min(240, target.registers_per_sm / c.threads());
 }
 
@@ -69,24 +69,24 @@ class KReductionFamily : public ViewFamilyOf<KReductionConfig> {
     return {c.tile_m, c.tile_n, c.threads() * c.width, c.splits, false};
   }
   int64_t joined(const TileProblem&, const KReductionConfig& c) const override { return c.threads(); }
-  std::vector<KReductionConfig> configs(const TileProblem& p, const CudaTarget& target) const override;
-  std::string reject(const KReductionConfig& c, const TileProblem& p, const CudaTarget& target) const override {
+  std::vector<KReductionConfig> configs(const TileProblem& p, const GpuTarget& target) const override;
+  std::string reject(const KReductionConfig& c, const TileProblem& p, const GpuTarget& target) const override {
     if (!p.a.view || !p.b.view) return "a computed operand has no memory to stream";
     return fits_registers(p, c, target) ? "" : "it needs more registers than a thread has";
   }
   int shared_bytes(const TileProblem& p, const KReductionConfig& c) const override {
     return c.warps * c.tile_m * c.tile_n * p.sum_bytes();
   }
-  double predict_us(const TileProblem& p, const KReductionConfig& c, const CudaTarget& target) const override;
+  double predict_us(const TileProblem& p, const KReductionConfig& c, const GpuTarget& target) const override;
   void describe(CudaInstance& i, const TileProblem& p, const KReductionConfig& c) const override {
-    i.headers = {"gemm/k_reduction.h"}, i.kernel = "cuda::gemm_k_reduction";
+    i.headers = {"cuda/gemm/k_reduction.h"}, i.kernel = "cuda::gemm_k_reduction";
     i.sizes = {{{"kTileM", c.tile_m}, {"kTileN", c.tile_n}},
                {{"kWidth", c.width}, {"kChunks", c.chunks}, {"kWarps", c.warps}}};
     i.flags = {{"kPackedA", reads_packed(p.a, p.m, c.tile_m)}, {"kPackedB", reads_packed(p.b, p.n, c.tile_n)}};
   }
 };
 
-std::vector<KReductionConfig> KReductionFamily::configs(const TileProblem& p, const CudaTarget& target) const {
+std::vector<KReductionConfig> KReductionFamily::configs(const TileProblem& p, const GpuTarget& target) const {
   std::vector<KReductionConfig> found;
   if (p.m * p.n > kMostResults || p.k < kLeastDepth) return found;
   const int most_sums = kMostSums * 4 / p.sum_bytes();
@@ -109,7 +109,7 @@ std::vector<KReductionConfig> KReductionFamily::configs(const TileProblem& p, co
   return found;
 }
 
-double KReductionFamily::predict_us(const TileProblem& p, const KReductionConfig& c, const CudaTarget& target) const {
+double KReductionFamily::predict_us(const TileProblem& p, const KReductionConfig& c, const GpuTarget& target) const {
   const auto& model = target.model.mma;
   const auto units = static_cast<double>(cut(c).tiles(p) * c.splits);
   const int at_once = blocks_of_sm(c.threads(), shared_bytes(p, c), registers_of(p, c), target);

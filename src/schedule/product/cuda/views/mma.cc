@@ -79,7 +79,7 @@ struct Blocks {
   int shared_bytes, registers;  // of a block, of a thread
 };
 
-double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Blocks& blocks, const CudaTarget& target) {
+double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Blocks& blocks, const GpuTarget& target) {
   const auto& model = target.model.mma;
   const auto element =
       static_cast<double>(mma ? static_cast<double>(size_of(p.a_in)) : static_cast<double>(p.sum_bytes()));
@@ -130,7 +130,7 @@ double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Bloc
          (target.model.chip.clock_ghz * 1e3);
 }
 
-double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const CudaTarget& target) {
+double tile_us(const TileProblem& p, const MmaConfig& c, bool mma, int shared_bytes, const GpuTarget& target) {
   const double compute = compute_us(p, c, mma, {shared_bytes, registers_of(p, c, mma)}, target);
   const double share = memory_share(units_of(p, c), target);
   constexpr double kScattered = 11;  // times as long as whole sectors
@@ -153,10 +153,10 @@ class TiledFamily : public ViewFamilyOf<C> {
   bool tensor_cores() const override { return kMma; }
   TileCut cut(const C& c) const override { return {c.tile_m, c.tile_n, c.tile_k, c.splits, false}; }
   int64_t joined(const TileProblem& p, const C&) const override { return kMma ? joined_by_tensor_cores(p.a_in) : 1; }
-  std::string reject(const C& c, const TileProblem& p, const CudaTarget&) const override {
+  std::string reject(const C& c, const TileProblem& p, const GpuTarget&) const override {
     return registers_of(p, c, kMma) > kMostRegisters ? "it needs more registers than a thread has" : "";
   }
-  double predict_us(const TileProblem& p, const C& c, const CudaTarget& target) const override {
+  double predict_us(const TileProblem& p, const C& c, const GpuTarget& target) const override {
     return target.model.mma.first_load_us + target.model.mma.tile_us +
            kTileSlower * tile_us(p, c, kMma, this->shared_bytes(p, c), target);
   }
@@ -171,7 +171,7 @@ class TiledFamily : public ViewFamilyOf<C> {
 };
 
 class MmaFamily : public TiledFamily<MmaConfig, true> {
-  std::vector<MmaConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
+  std::vector<MmaConfig> configs(const TileProblem& p, const GpuTarget& target) const override {
     std::vector<MmaConfig> found;
     for (const Tile& tile : kMmaTiles) {
       if (too_large(tile, p.m, p.n)) continue;
@@ -196,14 +196,14 @@ class MmaFamily : public TiledFamily<MmaConfig, true> {
   }
   void describe(CudaInstance& i, const TileProblem& p, const MmaConfig& c) const override {
     TiledFamily::describe(i, p, c);
-    i.headers = {"gemm/sm80.h"}, i.kernel = "sm80::gemm";
+    i.headers = {"cuda/gemm/sm80.h"}, i.kernel = "sm80::gemm";
     i.types = {{"InA", p.a_in}, {"InB", p.b_in}};
     i.sizes[0].emplace_back("kNeighbours", neighbours(p));
   }
 };
 
 class SimtFamily : public TiledFamily<SimtConfig, false> {
-  std::vector<SimtConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
+  std::vector<SimtConfig> configs(const TileProblem& p, const GpuTarget& target) const override {
     std::vector<SimtConfig> found;
     for (const Tile& tile : kSimtTiles) {
       if (too_large(tile, p.m, p.n) && tile.m > 32) continue;
@@ -217,7 +217,40 @@ class SimtFamily : public TiledFamily<SimtConfig, false> {
   }
   void describe(CudaInstance& i, const TileProblem& p, const SimtConfig& c) const override {
     TiledFamily::describe(i, p, c);
-    i.headers = {"gemm/simt.h"}, i.kernel = "cuda::gemm_simt";
+    i.headers = {"cuda/gemm/simt.h"}, i.kernel = "cuda::gemm_simt";
+  }
+};
+
+// Waves of 64 lanes have parts of up to 64 x 64, in blocks of 16 x 16 (tile/kernel/hip/mfma.h).
+constexpr Tile kMfmaTiles[] = {{256, 128, 4, 2}, {128, 256, 2, 4}, {128, 128, 2, 2}, {128, 64, 2, 2}, {64, 128, 2, 2},
+                               {64, 64, 2, 2},   {128, 32, 4, 1},  {32, 128, 1, 4},  {64, 32, 2, 1},  {32, 64, 1, 2},
+                               {32, 32, 1, 1},   {64, 16, 4, 1},   {16, 64, 1, 4}};
+
+class MfmaFamily : public TiledFamily<MfmaConfig, true> {
+  bool tensor_cores() const override { return false; }
+  int64_t joined(const TileProblem&, const MfmaConfig&) const override { return 4; }
+  std::vector<MfmaConfig> configs(const TileProblem& p, const GpuTarget& target) const override {
+    const bool multiplies =
+        p.a_in == p.b_in && (p.a_in == DType::kF16 || p.a_in == DType::kBF16 || p.a_in == DType::kF32);
+    if (!target.has_mfma() || !multiplies) return {};
+    std::vector<MfmaConfig> found;
+    for (const Tile& tile : kMfmaTiles) {
+      if (too_large(tile, p.m, p.n)) continue;
+      for (const int k_bytes : {64, 128}) {
+        if (k_bytes == 128 && tile.m * tile.n > 128 * 64) continue;
+        add_splits(found, p, config_of<MfmaConfig>(tile, k_bytes / static_cast<int>(size_of(p.a_in)), 2), 4, target);
+      }
+    }
+    return found;
+  }
+  std::string reject(const MfmaConfig&, const TileProblem&, const GpuTarget&) const override { return {}; }
+  int shared_bytes(const TileProblem& p, const MfmaConfig& c) const override {
+    return tile::gemm_mfma_shared_bytes(c.tile_m, c.tile_n, c.tile_k * static_cast<int>(size_of(p.a_in)), c.stages);
+  }
+  void describe(CudaInstance& i, const TileProblem& p, const MfmaConfig& c) const override {
+    TiledFamily::describe(i, p, c);
+    i.headers = {"hip/mfma.h"}, i.kernel = "cuda::gemm_mfma";
+    i.types = {{"In", p.a_in, false}};  // f32 is multiplied as it is
   }
 };
 
@@ -231,17 +264,17 @@ double hidden_share(double warps) {
   return std::min(1.0, 0.55 + 0.06 * warps);
 }
 
-double memory_share(int64_t blocks, const CudaTarget& target) {
+double memory_share(int64_t blocks, const GpuTarget& target) {
   return std::min(1.0, 0.15 + static_cast<double>(blocks) / target.sms);
 }
 
-double store_cycles(double results, double bytes, const CudaTarget& target) {
+double store_cycles(double results, double bytes, const GpuTarget& target) {
   constexpr double kSector = 32, kOfResult = 0.06;
   return target.model.mma.store_cycles + results * (bytes / kSector + kOfResult);
 }
 
 double mma_compute_us(const TileProblem& p, const MmaConfig& c, int shared_bytes, int registers,
-                      const CudaTarget& target) {
+                      const GpuTarget& target) {
   return kTileSlower * compute_us(p, c, true, {shared_bytes, registers}, target);
 }
 
@@ -251,6 +284,11 @@ const ViewFamily& mma_family() {
 }
 const ViewFamily& simt_family() {
   static const SimtFamily family;
+  return family;
+}
+
+const ViewFamily& mfma_family() {
+  static const MfmaFamily family;
   return family;
 }
 

@@ -50,15 +50,15 @@ class PackedFamily : public ViewFamilyOf<PackedConfig> {
   int64_t joined(const TileProblem& p, const PackedConfig& c) const override {
     return c.warps_k * joined_by_tensor_cores(p.a_in);
   }
-  std::vector<PackedConfig> configs(const TileProblem& p, const CudaTarget& target) const override;
-  std::string reject(const PackedConfig& c, const TileProblem& p, const CudaTarget& target) const override;
+  std::vector<PackedConfig> configs(const TileProblem& p, const GpuTarget& target) const override;
+  std::string reject(const PackedConfig& c, const TileProblem& p, const GpuTarget& target) const override;
   bool gates(const PackedConfig&, const TileProblem&) const override { return true; }
   int shared_bytes(const TileProblem&, const PackedConfig& c) const override {
     return tile::gemm_packed_shared_bytes(c.tile_m, c.tile_n, c.warps_k, c.stages);
   }
-  double predict_us(const TileProblem& p, const PackedConfig& c, const CudaTarget& target) const override;
+  double predict_us(const TileProblem& p, const PackedConfig& c, const GpuTarget& target) const override;
   void describe(CudaInstance& i, const TileProblem& p, const PackedConfig& c) const override {
-    i.headers = {"gemm/packed.h"}, i.kernel = "cuda::gemm_packed";
+    i.headers = {"cuda/gemm/packed.h"}, i.kernel = "cuda::gemm_packed";
     i.sizes = {{{"kRowBlocks", row_blocks(c)},
                 {"kColumnBlocks", column_blocks(c)},
                 {"kWarpsN", c.warps_n},
@@ -71,7 +71,7 @@ class PackedFamily : public ViewFamilyOf<PackedConfig> {
   }
 };
 
-std::vector<PackedConfig> PackedFamily::configs(const TileProblem& p, const CudaTarget& target) const {
+std::vector<PackedConfig> PackedFamily::configs(const TileProblem& p, const GpuTarget& target) const {
   std::vector<PackedConfig> found;
   if (p.b.bits == 0 || p.k == 0 || p.a_in == DType::kF32) return found;
   int columns = 1;
@@ -93,7 +93,7 @@ std::vector<PackedConfig> PackedFamily::configs(const TileProblem& p, const Cuda
   return found;
 }
 
-std::string PackedFamily::reject(const PackedConfig& c, const TileProblem& p, const CudaTarget& target) const {
+std::string PackedFamily::reject(const PackedConfig& c, const TileProblem& p, const GpuTarget& target) const {
   constexpr int kMostRegisters = 232;
   if (!p.a.lines) return "A is not a matrix along k in the type of the multiplication";
   if (registers_of(p, c) > std::min(kMostRegisters, target.registers_per_sm / c.threads())) {
@@ -104,7 +104,7 @@ std::string PackedFamily::reject(const PackedConfig& c, const TileProblem& p, co
 
 // The numbers are fitted to 336 measured configurations of 11 problems, with an error of 6% in the mean
 // (docs/notes/h200/packed-weights.md).
-double PackedFamily::predict_us(const TileProblem& p, const PackedConfig& c, const CudaTarget& target) const {
+double PackedFamily::predict_us(const TileProblem& p, const PackedConfig& c, const GpuTarget& target) const {
   constexpr double kSchedulers = 4;
   const auto& chip = target.model.chip;
   const auto& m = target.model.mma;

@@ -30,7 +30,7 @@ int registers_of(const TileProblem& p, const SkinnyConfig& c) {
   return static_cast<int>(kRest + static_cast<double>(p.sum_bytes()) / 4 * 8 * (c.few + 1));
 }
 
-double few_us(const TileProblem& p, const SkinnyConfig& c, const CudaTarget& target) {
+double few_us(const TileProblem& p, const SkinnyConfig& c, const GpuTarget& target) {
   const OperandTraits& wide = c.swapped ? p.a : p.b;
   const int64_t count = c.swapped ? p.m : p.n;
   const auto units = static_cast<double>(ceil_div(count, c.tile_n) * p.batch * c.splits);
@@ -64,7 +64,7 @@ class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
   int64_t joined(const TileProblem& p, const SkinnyConfig& c) const override {
     return wide_of(p, c).along_k ? 32 : c.warps;
   }
-  std::vector<SkinnyConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
+  std::vector<SkinnyConfig> configs(const TileProblem& p, const GpuTarget& target) const override {
     std::vector<SkinnyConfig> found;
     for (const bool swapped : {false, true}) {
       if (p.b.bits != 0 && (swapped || p.a_in != DType::kF32)) continue;
@@ -82,7 +82,7 @@ class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
     }
     return found;
   }
-  std::string reject(const SkinnyConfig& c, const TileProblem& p, const CudaTarget&) const override {
+  std::string reject(const SkinnyConfig& c, const TileProblem& p, const GpuTarget&) const override {
     if (!p.a.view || (!p.b.view && p.b.bits == 0)) return "a computed operand has no memory to stream";
     const int64_t few = view_of(p, c.swapped).m;
     if (few > kMostFew) return fmt::format("{} {} are more than {}", few, c.swapped ? "columns" : "rows", kMostFew);
@@ -92,11 +92,11 @@ class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
     return !c.swapped && (!p.b.along_k || c.rows > 1);
   }
   int shared_bytes(const TileProblem& p, const SkinnyConfig& c) const override { return shared_bytes_of(p, c); }
-  double predict_us(const TileProblem& p, const SkinnyConfig& c, const CudaTarget& target) const override {
+  double predict_us(const TileProblem& p, const SkinnyConfig& c, const GpuTarget& target) const override {
     return target.model.mma.skinny_load_us + few_us(p, c, target);
   }
   void describe(CudaInstance& i, const TileProblem& p, const SkinnyConfig& c) const override {
-    i.headers = {"gemm/skinny.h"}, i.kernel = "cuda::gemm_skinny";
+    i.headers = {"cuda/gemm/skinny.h"}, i.kernel = "cuda::gemm_skinny";
     i.sizes = {{{"kFew", c.few}, {"kWarps", c.warps}, {"kRows", c.rows}}};
     i.flags = {{"kSwapped", c.swapped}};
     constexpr double kLarge = 8 << 20;

@@ -43,7 +43,7 @@ int sums_of(const UnalignedConfig& c) {
 }
 
 // Adds what differs in the parts of k.
-void add_parts(std::vector<UnalignedConfig>& found, const TileProblem& p, UnalignedConfig c, const CudaTarget& target) {
+void add_parts(std::vector<UnalignedConfig>& found, const TileProblem& p, UnalignedConfig c, const GpuTarget& target) {
   const int64_t tiles = cut_of(c).tiles(p), steps = steps_of(p, c);
   for (const int parts : {1, 2, 3, 4, 6, 8}) {
     if (steps < parts || (parts > 1 && tiles * parts > 4 * int64_t{target.sms})) continue;
@@ -80,7 +80,7 @@ int resident_of(const UnalignedConfig& c) {
   return c.threads() <= 128 || (c.threads() <= 256 && sums_of(c) <= kSkinnySums) ? 2 : 1;
 }
 
-std::vector<UnalignedConfig> unaligned_configs(const TileProblem& p, const CudaTarget& target) {
+std::vector<UnalignedConfig> unaligned_configs(const TileProblem& p, const GpuTarget& target) {
   std::vector<UnalignedConfig> found;
   if (!target.has_clusters() || p.k == 0 || p.a_in != p.b_in || !p.a.lines || !p.b.lines) return found;
   // Where TMA reads both operands, only what is so small that its maps cost more.
@@ -129,7 +129,7 @@ int64_t registers_of(const UnalignedConfig& c, const TileProblem& p) {
   return count;
 }
 
-std::string reject_unaligned(const UnalignedConfig& c, const TileProblem& p, const CudaTarget& target) {
+std::string reject_unaligned(const UnalignedConfig& c, const TileProblem& p, const GpuTarget& target) {
   constexpr int64_t kMostRegisters = 255;
   constexpr int64_t kMostGrid = 65535;
   const TileView v = view_of(p, c.swapped);
@@ -142,7 +142,7 @@ std::string reject_unaligned(const UnalignedConfig& c, const TileProblem& p, con
   return {};
 }
 
-double predict_unaligned_us(const TileProblem& p, const UnalignedConfig& c, const CudaTarget& target) {
+double predict_unaligned_us(const TileProblem& p, const UnalignedConfig& c, const GpuTarget& target) {
   const auto& u = target.model.unaligned;
   const double cycles_per_us = u.clock_ghz * 1e3;
   constexpr double kIssued = 0.46;  // fitted, as the other numbers without a name
@@ -203,7 +203,7 @@ CudaLaunch unaligned_launch(const TileProblem& p, const UnalignedConfig& c, int 
 }
 
 // Whether the kernels of TMA would load weights while the kernel in front still runs, which this one does not.
-bool waits_for_weights(const ProductTask& task, const CudaTarget& target) {
+bool waits_for_weights(const ProductTask& task, const GpuTarget& target) {
   const auto is_weight = [&](const OperandView& o) {
     return o.form == OperandView::Form::kMatrix && task.operands[o.operand].constant;
   };
@@ -215,7 +215,7 @@ bool waits_for_weights(const ProductTask& task, const CudaTarget& target) {
 class UnalignedFamily : public ViewFamilyOf<UnalignedConfig> {
  public:
   LinesOf lines() const override { return LinesOf::kAll; }
-  std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override {
+  std::vector<CudaCandidate> candidates(const ProductTask& task, const GpuTarget& target) const override {
     std::vector<CudaCandidate> found = ViewFamily::candidates(task, target);
     if (!waits_for_weights(task, target)) return found;
     for (CudaCandidate& c : found) {
@@ -229,14 +229,14 @@ class UnalignedFamily : public ViewFamilyOf<UnalignedConfig> {
   int64_t joined(const TileProblem& p, const UnalignedConfig& c) const override {
     return c.warps_k * c.cluster_k * joined_by_tensor_cores(p.a_in);
   }
-  std::vector<UnalignedConfig> configs(const TileProblem& p, const CudaTarget& target) const override {
+  std::vector<UnalignedConfig> configs(const TileProblem& p, const GpuTarget& target) const override {
     return unaligned_configs(p, target);
   }
-  std::string reject(const UnalignedConfig& c, const TileProblem& p, const CudaTarget& target) const override {
+  std::string reject(const UnalignedConfig& c, const TileProblem& p, const GpuTarget& target) const override {
     return reject_unaligned(c, p, target);
   }
   int shared_bytes(const TileProblem&, const UnalignedConfig& c) const override { return shared_bytes_of(c); }
-  double predict_us(const TileProblem& p, const UnalignedConfig& c, const CudaTarget& target) const override {
+  double predict_us(const TileProblem& p, const UnalignedConfig& c, const GpuTarget& target) const override {
     return predict_unaligned_us(p, c, target);
   }
   CudaLaunch launch(const TileProblem& p, const UnalignedConfig& c, int workspace) const override {
@@ -244,7 +244,7 @@ class UnalignedFamily : public ViewFamilyOf<UnalignedConfig> {
   }
   void describe(CudaInstance& i, const TileProblem& p, const UnalignedConfig& c) const override {
     const TileView v = view_of(p, c.swapped);
-    i.headers = {"gemm/unaligned.h"}, i.kernel = "cuda::gemm_unaligned";
+    i.headers = {"cuda/gemm/unaligned.h"}, i.kernel = "cuda::gemm_unaligned";
     i.arguments[0].type = "ClusterSplitKArgs";
     i.sizes = {{{"kTileM", c.tile_m},
                 {"kTileN", c.tile_n},

@@ -72,7 +72,7 @@ std::string reject_gate(const WgmmaConfig& c, const WgmmaProblem& p) {
 
 // Parts of k worth trying: as many as fill the device or as a long sum needs, each of at least 4 k-tiles.
 std::vector<int> splits_of(const WgmmaProblem& p, const WgmmaTile& tile, int64_t m, int64_t n,
-                           const CudaTarget& target) {
+                           const GpuTarget& target) {
   const int64_t k_tiles = ceil_div(p.k * static_cast<int64_t>(size_of(p.in)), tile::kGemmRowBytes);
   const int64_t tiles = ceil_div(m, tile.m) * ceil_div(n, tile.n) * p.batch;
   std::vector<int> splits = {1};
@@ -121,7 +121,7 @@ GemmStore store_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   return whole && !needs_repack(p.out, p.ldd, p.stride_d, p.batch) ? GemmStore::kTma : GemmStore::kRows;
 }
 
-std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const CudaTarget& target) {
+std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const GpuTarget& target) {
   if (std::string why = reject_reductions(c, p); !why.empty()) return why;
   if (std::string why = reject_copies(p); !why.empty()) return why;
   if (c.stages < 3) return "fewer than 3 stages fit in shared memory";
@@ -184,7 +184,7 @@ std::string reject_partial_sums(const WgmmaProblem& p, int splits) {
   return fits ? "" : "the partial sums exceed the workspace";
 }
 
-std::vector<WgmmaConfig> wgmma_configs(const WgmmaProblem& p, const CudaTarget& target) {
+std::vector<WgmmaConfig> wgmma_configs(const WgmmaProblem& p, const GpuTarget& target) {
   constexpr int64_t kNarrow = 256;
   std::vector<WgmmaConfig> found;
   for (const bool swapped : {false, true}) {

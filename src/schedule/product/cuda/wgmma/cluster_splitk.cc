@@ -47,7 +47,7 @@ int64_t tiles_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
 }
 
 // Blocks that run at once.
-int64_t capacity(const ClusterSplitKConfig& c, int resident, const CudaTarget& target) {
+int64_t capacity(const ClusterSplitKConfig& c, int resident, const GpuTarget& target) {
   return static_cast<int64_t>(target.sms * resident * kClusterShare[c.cluster_k]);
 }
 
@@ -59,7 +59,7 @@ int resident(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
 
 // With as many stages as let two blocks of an SM have enough under way, else as fit.
 void add(std::vector<ClusterSplitKConfig>& found, const WgmmaProblem& p, ClusterSplitKConfig c,
-         const CudaTarget& target) {
+         const GpuTarget& target) {
   c.stages = most_stages(c, p, tile::kGemmHalfOfShared);
   if (c.stages < 4 || cluster_threads(c, p) > tile::cluster_splitk_half_of_threads(p.split)) {
     c.stages = most_stages(c, p, target.shared_bytes_per_block);
@@ -76,7 +76,7 @@ void add(std::vector<ClusterSplitKConfig>& found, const WgmmaProblem& p, Cluster
 }  // namespace
 
 // Tiles that are as wide as the short side.
-std::vector<ClusterSplitKConfig> misaligned_configs(const WgmmaProblem& p, const CudaTarget& target) {
+std::vector<ClusterSplitKConfig> misaligned_configs(const WgmmaProblem& p, const GpuTarget& target) {
   std::vector<ClusterSplitKConfig> found;
   for (const bool swapped : {false, true}) {
     if (classes_of(p, swapped) == 0) continue;
@@ -94,7 +94,7 @@ std::vector<ClusterSplitKConfig> misaligned_configs(const WgmmaProblem& p, const
   return found;
 }
 
-std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& p, const CudaTarget& target) {
+std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& p, const GpuTarget& target) {
   if (p.classed) return misaligned_configs(p, target);
   std::vector<ClusterSplitKConfig> found;
   if (p.k == 0 || p.heads > 1 || p.step_a != 0 || p.step_b != 0 || p.shifted_a || p.shifted_b) return found;
@@ -130,7 +130,7 @@ std::vector<ClusterSplitKConfig> cluster_configs(const WgmmaProblem& p, const Cu
   return found;
 }
 
-std::string reject(const ClusterSplitKConfig& c, const WgmmaProblem& p, const CudaTarget& target) {
+std::string reject(const ClusterSplitKConfig& c, const WgmmaProblem& p, const GpuTarget& target) {
   if (p.gated && p.classed) return "classes of rows are no pairs of columns";
   if (p.reduces) return "neighbours are reduced in fragments of whole sums, 32 columns and more";
   if (std::string why = reject_copies(p); !why.empty()) return why;
@@ -167,7 +167,7 @@ int shared_bytes(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   return tile::cluster_splitk_shared_bytes(c.tile_m, c.tile_n, v.a_k, v.b_k, c.stages, c.cluster_k, c.swapped, p.split);
 }
 
-double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const CudaTarget& target) {
+double predict_us(const WgmmaProblem& p, const ClusterSplitKConfig& c, const GpuTarget& target) {
   const auto& s = target.model.cluster_split;
   const double cycles_per_us = s.clock_ghz * 1e3;
   // Operands that leave the L2 first need no write-back of what others left there.

@@ -15,10 +15,10 @@ using tile::GemmStore;
 using Argument = CudaInstance::Argument;
 using Parameter = CudaInstance::Parameter;
 
-std::vector<WgmmaConfig> configs_of(const WgmmaProblem& p, const CudaTarget& target, const WgmmaConfig*) {
+std::vector<WgmmaConfig> configs_of(const WgmmaProblem& p, const GpuTarget& target, const WgmmaConfig*) {
   return wgmma_configs(p, target);
 }
-std::vector<ClusterSplitKConfig> configs_of(const WgmmaProblem& p, const CudaTarget& target,
+std::vector<ClusterSplitKConfig> configs_of(const WgmmaProblem& p, const GpuTarget& target,
                                             const ClusterSplitKConfig*) {
   return cluster_configs(p, target);
 }
@@ -38,13 +38,13 @@ class WgmmaFamily : public Family {
   std::string_view name() const override { return C::kName; }
   bool uses_wgmma() const override { return true; }
 
-  std::string refuse(const ProductTask& task, const CudaTarget& target) const override {
+  std::string refuse(const ProductTask& task, const GpuTarget& target) const override {
     std::string why = "the device has none";
     if (target.has_wgmma() && problem(task, &why)) why.clear();
     return why;
   }
 
-  std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override {
+  std::vector<CudaCandidate> candidates(const ProductTask& task, const GpuTarget& target) const override {
     std::string why = "the device has none";
     const auto p = target.has_wgmma() ? problem(task, &why) : std::nullopt;
     if (!p) return {{{C{}}, why}};
@@ -59,7 +59,7 @@ class WgmmaFamily : public Family {
     return found;
   }
 
-  KernelLaunches launches(const ProductTask& task, const Config& config, const CudaTarget& target) const override {
+  KernelLaunches launches(const ProductTask& task, const Config& config, const GpuTarget& target) const override {
     const WgmmaProblem p = checked_problem(task);
     KernelLaunches made = make_launches(p, config.as<C>(), target);
     const auto d = task.epilogue.stores.empty() ? 0 : task.epilogue.stores.front().operand;
@@ -152,7 +152,7 @@ class GatherFamily : public WgmmaFamily<C> {
  public:
   LinesOf lines() const override { return LinesOf::kShifted; }
 
-  std::vector<CudaCandidate> candidates(const ProductTask& task, const CudaTarget& target) const override {
+  std::vector<CudaCandidate> candidates(const ProductTask& task, const GpuTarget& target) const override {
     std::vector<CudaCandidate> found = WgmmaFamily<C>::candidates(task, target);
     const TileProblem views = tile_problem(task);
     const DType in = task.product.multiply_a;
@@ -191,7 +191,7 @@ CudaInstance common_instance(const WgmmaProblem& p, const C& c) {
   i.types = {{"In", p.in}};
   i.multiplies = p.k > 0;
   i.sizes = {{{"kTileM", c.tile_m}, {"kTileN", c.tile_n}, {"kStages", c.stages}, {"kConsumers", c.consumers}}};
-  if (needs_repack(p)) i.helpers.push_back({"_repack", "gemm_repack", "GemmRepackArgs", "operand/repack.h"});
+  if (needs_repack(p)) i.helpers.push_back({"_repack", "gemm_repack", "GemmRepackArgs", "cuda/operand/repack.h"});
   return i;
 }
 
@@ -214,8 +214,8 @@ void add_layouts(CudaInstance& i, const WgmmaProblem& p, const C& c) {
 CudaInstance instance_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   CudaInstance i = common_instance(p, c);
   const GemmStore store = store_of(p, c);
-  i.headers = {p.views ? "gemm/sm90_gather.h" : "gemm/sm90.h"};
-  if (p.windows) i.headers.emplace_back(p.sums_windows ? "gemm/sm90_wgrad.h" : "gemm/sm90_im2col.h");
+  i.headers = {p.views ? "cuda/gemm/sm90_gather.h" : "cuda/gemm/sm90.h"};
+  if (p.windows) i.headers.emplace_back(p.sums_windows ? "cuda/gemm/sm90_wgrad.h" : "cuda/gemm/sm90_im2col.h");
   i.kernel = p.views          ? "sm90::gemm_views"
              : p.sums_windows ? "sm90::gemm_wgrad"
              : p.windows      ? "sm90::gemm_windows"
@@ -256,7 +256,7 @@ CudaInstance instance_of(const WgmmaProblem& p, const WgmmaConfig& c) {
 
 CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   CudaInstance i = common_instance(p, c);
-  i.headers = {p.windows ? "gemm/sm90_cluster_splitk_im2col.h" : "gemm/sm90_cluster_splitk.h"};
+  i.headers = {p.windows ? "cuda/gemm/sm90_cluster_splitk_im2col.h" : "cuda/gemm/sm90_cluster_splitk.h"};
   i.kernel = p.views     ? "sm90::gemm_cluster_splitk_views"
              : p.windows ? "sm90::gemm_cluster_splitk_im2col"
                          : "sm90::gemm_cluster_splitk";
@@ -282,7 +282,7 @@ CudaInstance instance_of(const WgmmaProblem& p, const ClusterSplitKConfig& c) {
   if (p.windows) i.arguments.push_back({Parameter::kBlock, "windows", "GemmWindowsArgs"});
   if (p.classed) {
     i.helpers.push_back(
-        {"_copies", "gemm_misaligned_copies", "GemmClassCopiesArgs", "operand/misaligned_copies.h", true});
+        {"_copies", "gemm_misaligned_copies", "GemmClassCopiesArgs", "cuda/operand/misaligned_copies.h", true});
   }
   return i;
 }

@@ -191,7 +191,7 @@ void add_repack(KernelLaunches& result, const WgmmaProblem& p, RepackedOperand& 
 }
 
 // The product of operands as they lie after repacking. `a` has the kernel's own rows.
-CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target,
+CudaLaunch multiply_launch(const WgmmaProblem& p, const WgmmaConfig& c, const GpuTarget& target,
                            const RepackedOperand& a, const RepackedOperand& b) {
   const PartialSums sums{p.m, p.n, p.batch};
   const auto element = static_cast<int64_t>(size_of(p.in));
@@ -268,7 +268,7 @@ int64_t partial_bytes(const WgmmaProblem& p, int splits) {
 }
 
 // The sum of the parts of k, or over nothing.
-void add_reduction(KernelLaunches& result, const WgmmaProblem& p, int splits, const CudaTarget& target) {
+void add_reduction(KernelLaunches& result, const WgmmaProblem& p, int splits, const GpuTarget& target) {
   if (p.k > 0 && splits == 1) return;
   result.launches.push_back(reduce_launch({p.m, p.n, p.batch}, p.k > 0 ? splits : 0, target, Use::kWorkspace));
 }
@@ -276,7 +276,7 @@ void add_reduction(KernelLaunches& result, const WgmmaProblem& p, int splits, co
 }  // namespace
 
 // The workspace holds the partial sums, then repacked operands.
-KernelLaunches make_launches(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target) {
+KernelLaunches make_launches(const WgmmaProblem& p, const WgmmaConfig& c, const GpuTarget& target) {
   KernelLaunches result;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
   if (c.splits > 1 && p.k > 0) result.workspace_bytes = partial_bytes(p, c.splits);
@@ -290,7 +290,7 @@ KernelLaunches make_launches(const WgmmaProblem& p, const WgmmaConfig& c, const 
   return result;
 }
 
-KernelLaunches make_launches(const WgmmaProblem& p, const ClusterSplitKConfig& c, const CudaTarget& target) {
+KernelLaunches make_launches(const WgmmaProblem& p, const ClusterSplitKConfig& c, const GpuTarget& target) {
   KernelLaunches result;
   if (p.m == 0 || p.n == 0 || p.batch == 0) return result;
   if (c.splits > 1) result.workspace_bytes = partial_bytes(p, c.splits);

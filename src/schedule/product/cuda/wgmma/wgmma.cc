@@ -51,7 +51,7 @@ double shift_cycles(const WgmmaProblem& p, const WgmmaConfig& c) {
 
 // Of cycles that take so long at the full clock. Under load the clock falls, the less so the less an SM does in a
 // cycle.
-double at_the_clock_of_load(double compute_us, const WgmmaProblem& p, const CudaTarget& target) {
+double at_the_clock_of_load(double compute_us, const WgmmaProblem& p, const GpuTarget& target) {
   constexpr double kCyclesShare = 0.7;
   const double limit_us = p.operations() / (target.model.wgmma.full_load * sustained_operations(p, target)) * 1e6;
   return compute_us < limit_us ? std::pow(compute_us, kCyclesShare) * std::pow(limit_us, 1 - kCyclesShare) : compute_us;
@@ -71,7 +71,7 @@ bool streams(const WgmmaProblem& p, const C& c, bool is_a, int64_t most, double 
 
 // Bytes that stream-K reads from memory more than once. Its blocks are at different positions along k, so they share a
 // piece of an operand only while the L2 holds it.
-double reread_bytes(const WgmmaProblem& p, const WgmmaConfig& c, double k_tiles, const CudaTarget& target) {
+double reread_bytes(const WgmmaProblem& p, const WgmmaConfig& c, double k_tiles, const GpuTarget& target) {
   constexpr double kMissed = 0.65;  // of the reads, where the L2 holds next to nothing; fitted
   const auto element = static_cast<double>(size_of(p.in));
   const double operands = static_cast<double>(p.m * p.batches_of(p.step_a) + p.n * p.batches_of(p.step_b)) *
@@ -163,13 +163,13 @@ bool loads_residual(const WgmmaProblem& p, const WgmmaConfig& c) {
   return p.residual && pieces && !p.views && !c.stream_k;
 }
 
-double sustained_operations(const WgmmaProblem& p, const CudaTarget& target) {
+double sustained_operations(const WgmmaProblem& p, const GpuTarget& target) {
   const auto& chip = target.model.chip;
   return chip.sustained_tflops * 1e12 * 2 / static_cast<double>(size_of(p.in)) / (p.split ? 3 : 1) * target.sms /
          chip.sms;
 }
 
-double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const CudaTarget& target) {
+double predict_us(const WgmmaProblem& p, const WgmmaConfig& c, const GpuTarget& target) {
   const CudaModel& model = target.model;
   const auto& w = model.wgmma;
   const int64_t m = c.swapped ? p.n : p.m, n = c.swapped ? p.m : p.n;

@@ -73,15 +73,15 @@ struct WgmmaProblem {
 };
 
 // The predicted time of one launch, including the reduction, without the fixed cost of a graph launch.
-double predict_us(const WgmmaProblem& problem, const WgmmaConfig& config, const CudaTarget& target);
+double predict_us(const WgmmaProblem& problem, const WgmmaConfig& config, const GpuTarget& target);
 // The time to copy operands to padded rows.
 double repack_us(const WgmmaProblem& problem, const CudaModel& model);
 // The rate that the tensor cores sustain for the problem's types, in operations per second.
-double sustained_operations(const WgmmaProblem& problem, const CudaTarget& target);
+double sustained_operations(const WgmmaProblem& problem, const GpuTarget& target);
 // wgmma_configs() returns the configurations of a resolved problem. reject() returns the reason why a configuration
 // cannot run; empty if it can.
-std::vector<WgmmaConfig> wgmma_configs(const WgmmaProblem& problem, const CudaTarget& target);
-std::string reject(const WgmmaConfig& config, const WgmmaProblem& problem, const CudaTarget& target);
+std::vector<WgmmaConfig> wgmma_configs(const WgmmaProblem& problem, const GpuTarget& target);
+std::string reject(const WgmmaConfig& config, const WgmmaProblem& problem, const GpuTarget& target);
 
 int shared_bytes(const WgmmaProblem& problem, const WgmmaConfig& config);
 
@@ -133,8 +133,8 @@ std::string reject_partial_sums(const WgmmaProblem& problem, int splits);
 struct WgmmaOperands {
   static constexpr int kA = 0, kB = 1, kD = 2, kWorkspace = 3, kCounters = 4, kResidual = 5;
 };
-KernelLaunches make_launches(const WgmmaProblem& problem, const WgmmaConfig& config, const CudaTarget& target);
-KernelLaunches make_launches(const WgmmaProblem& problem, const ClusterSplitKConfig& config, const CudaTarget& target);
+KernelLaunches make_launches(const WgmmaProblem& problem, const WgmmaConfig& config, const GpuTarget& target);
+KernelLaunches make_launches(const WgmmaProblem& problem, const ClusterSplitKConfig& config, const GpuTarget& target);
 
 // These functions describe a product as a problem for wgmma. They return nullopt, and set `why` to the reason, if the
 // kernels cannot compute the product.

@@ -41,7 +41,7 @@ std::shared_ptr<const CudaStitchDesc> part_of(const ScheduledKernel& kernel, boo
 
 // The same with blocks of another size, if its thread groups are independent of each other.
 std::shared_ptr<const CudaStitchDesc> with_threads(const std::shared_ptr<const CudaStitchDesc>& body, int threads) {
-  if (body->team > 32 || body->serial || body->threads == threads) return body;
+  if (body->team > body->lanes || body->serial || body->threads == threads) return body;
   auto copy = std::make_shared<CudaStitchDesc>(*body);
   copy->threads = threads;
   const int64_t units = static_cast<int64_t>(copy->teams()) * copy->turns;
@@ -55,7 +55,7 @@ int threads_of(const std::vector<const ScheduledKernel*>& kernels) {
   double most = -1;
   for (const ScheduledKernel* k : kernels) {
     const auto body = k->desc.get<CudaStitchDesc>();
-    if (body->team > 32 || body->serial) fixed = std::max(fixed, body->threads);
+    if (body->team > body->lanes || body->serial) fixed = std::max(fixed, body->threads);
     if (k->stitch.bytes_moved > most) most = k->stitch.bytes_moved, largest = body->threads;
   }
   return fixed > 0 ? fixed : largest;
@@ -63,7 +63,7 @@ int threads_of(const std::vector<const ScheduledKernel*>& kernels) {
 
 // Predicts the time of kernels side by side, in seconds. A part whose blocks leave threads idle takes longer, unless
 // all blocks of the launch run at once.
-double seconds_beside(const std::vector<const ScheduledKernel*>& kernels, const CudaTarget& target) {
+double seconds_beside(const std::vector<const ScheduledKernel*>& kernels, const GpuTarget& target) {
   constexpr int kRegisters = 64;
   const int threads = threads_of(kernels);
   int64_t blocks = 0, shared = 0;
@@ -88,7 +88,7 @@ double seconds_beside(const std::vector<const ScheduledKernel*>& kernels, const 
 
 // Whether kernels side by side save a worthwhile part of their time; says why not. Elementwise kernels need no more
 // registers together than alone.
-bool pays_beside(const std::vector<const ScheduledKernel*>& kernels, const CudaTarget& target, std::string* why) {
+bool pays_beside(const std::vector<const ScheduledKernel*>& kernels, const GpuTarget& target, std::string* why) {
   constexpr double kWorthwhile = 0.02;
   const auto elementwise = [](const ScheduledKernel* k) { return is_elementwise(*k->desc.get<CudaStitchDesc>()); };
   if (std::all_of(kernels.begin(), kernels.end(), elementwise)) return true;
@@ -99,7 +99,7 @@ bool pays_beside(const std::vector<const ScheduledKernel*>& kernels, const CudaT
   return together < (1 - kWorthwhile) * apart;
 }
 
-ScheduledKernel joined(const std::vector<const ScheduledKernel*>& kernels, const CudaTarget& target) {
+ScheduledKernel joined(const std::vector<const ScheduledKernel*>& kernels, const GpuTarget& target) {
   auto bundle = std::make_shared<CudaBundleDesc>();
   ScheduledKernel result;
   const auto largest = std::max_element(kernels.begin(), kernels.end(), [](const auto* a, const auto* b) {
@@ -153,7 +153,7 @@ ScheduledKernel with_last_step(const ScheduledKernel& first, const ScheduledKern
 }
 
 // Lets the last blocks of kernels compute the kernels after them.
-std::vector<ScheduledKernel> with_last_steps(std::vector<ScheduledKernel> kernels, const CudaTarget& target,
+std::vector<ScheduledKernel> with_last_steps(std::vector<ScheduledKernel> kernels, const GpuTarget& target,
                                              std::vector<std::string>& notes) {
   const auto& chip = target.model.chip;
   std::vector<ScheduledKernel> result;
@@ -190,7 +190,7 @@ std::vector<const CudaBundleDesc::Part*> CudaBundleDesc::all() const {
   return found;
 }
 
-ScheduledGroup bundle_cuda_kernels(ScheduledGroup group, const CudaTarget& target, bool elementwise_only) {
+ScheduledGroup bundle_cuda_kernels(ScheduledGroup group, const GpuTarget& target, bool elementwise_only) {
   struct Slot {
     std::vector<const ScheduledKernel*> kernels;
     std::set<Place> reads, writes;

@@ -39,6 +39,6 @@ struct CudaBundleDesc {
 // Joins kernels of a group: kernels that do not wait for each other go side by side, and a short kernel becomes the
 // last step of the kernel before it, if this is predicted to save time. Appends to the group's notes why other kernels
 // remain separate. `elementwise_only`: joins only kernels without reductions.
-ScheduledGroup bundle_cuda_kernels(ScheduledGroup group, const CudaTarget& target, bool elementwise_only);
+ScheduledGroup bundle_cuda_kernels(ScheduledGroup group, const GpuTarget& target, bool elementwise_only);
 
 }  // namespace heddle::schedule

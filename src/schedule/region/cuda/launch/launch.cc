@@ -27,10 +27,11 @@ int64_t element_bytes(const CudaReduction& r) {
 int64_t column_bytes(const CudaStitchDesc& body, const CudaStage& stage, const CudaReduction& r) {
   const int64_t active = std::min(stage.layout.active, body.threads), columns = body.columns(stage.layout);
   if (r.over != Over::kColumn || columns >= active) return 0;
-  const bool whole = active == body.threads && active % 32 == 0 && active % columns == 0;
-  const bool together = whole && columns < 32 && 32 % columns == 0;
+  const bool whole = active == body.threads && active % body.lanes == 0 && active % columns == 0;
+  const bool together = whole && columns < body.lanes && body.lanes % columns == 0;
   const int64_t all = columns * stage.layout.vector;
-  const int64_t elements = (together ? active / 32 * columns : active / columns * columns) * stage.layout.vector;
+  const int64_t elements =
+      (together ? active / body.lanes * columns : active / columns * columns) * stage.layout.vector;
   const int64_t bytes = (r.squares && all > active ? 16 : element_bytes(r)) * elements;
   return body.whole_grid ? std::max(bytes, element_bytes(r) * body.threads) : bytes;
 }
@@ -88,7 +89,7 @@ SharedMemory shared_memory(const CudaStitchDesc& body) {
   }
   for (const CudaStage& stage : body.stages) {
     for (const CudaReduction& r : stage.reductions) {
-      slots += body.team > 32 && (stage.scan || (r.over == Over::kTeam && !stage.layout.replicated));
+      slots += body.team > body.lanes && (stage.scan || (r.over == Over::kTeam && !stage.layout.replicated));
       m.column_bytes = std::max(m.column_bytes, round_up(column_bytes(body, stage, r), 16));
       m.handed_over_bytes += handed_over_bytes(body, stage.layout, r);
       m.barrier_count += cluster;

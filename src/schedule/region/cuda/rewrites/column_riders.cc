@@ -179,7 +179,7 @@ bool ColumnRiders::is_output(ir::ValueId value) const {
 // Compares the time to read the shared operands again with the time to store parts of the columns and to combine them
 // in another kernel, and with the time lost if the parts are fewer than the SMs.
 bool ColumnRiders::saves_time(const ColumnReduction& columns, ir::ValueId rows, int64_t parts) {
-  const CudaTarget& cuda = region_.target.cuda;
+  const GpuTarget& cuda = region_.target.gpu();
   const ir::Graph& graph = region_.local.graph;
   const std::string what =
       fmt::format("reduce {} reads again what reduce {} reads: ", ir::to_string(graph.type(columns.value)),
@@ -208,7 +208,7 @@ bool ColumnRiders::saves_time(const ColumnReduction& columns, ir::ValueId rows, 
 // divisors of the rows. With `may_be_uneven`, the rows need not fill the last parts.
 int64_t ColumnRiders::parts_for(int64_t rows, bool may_be_uneven) const {
   constexpr double kEven = 0.9, kOneBlock = 0.75;  // of the speed of two blocks on each SM
-  const int64_t sms = region_.target.cuda.sms, wanted = std::min<int64_t>(2 * sms, rows / kBlockTurns);
+  const int64_t sms = region_.target.gpu().sms, wanted = std::min<int64_t>(2 * sms, rows / kBlockTurns);
   int64_t best = 0;
   double most = 0;
   for (int64_t p = wanted; p > 1; --p) {

@@ -133,7 +133,7 @@ ir::ValueId source_of(const ir::Graph& graph, ir::ValueId v) {
 }
 
 // Whether a cluster keeps the columns for an output that spans them again.
-bool stays_on_chip(const ir::Graph& graph, const Deviation& deviation, const CudaTarget& cuda) {
+bool stays_on_chip(const ir::Graph& graph, const Deviation& deviation, const GpuTarget& cuda) {
   const int64_t size = element_count(graph.shape(deviation.x));
   const auto& outputs = graph.outputs();
   const bool again = std::any_of(outputs.begin(), outputs.end(),
@@ -145,7 +145,7 @@ bool stays_on_chip(const ir::Graph& graph, const Deviation& deviation, const Cud
 }
 
 // In how many parts there are enough blocks; 0: it is not worth it.
-int64_t parts_of(const LocalGraph& local, const Deviation& deviation, const CudaTarget& cuda) {
+int64_t parts_of(const LocalGraph& local, const Deviation& deviation, const GpuTarget& cuda) {
   constexpr int64_t kWorthwhile = 1 << 18;  // elements; fewer are read twice at no cost
   const int64_t size = element_count(local.graph.shape(deviation.x)), rows = deviation.rows;
   if (local.whole.count(deviation.value) != 0 || size < kWorthwhile) return 0;
@@ -157,7 +157,7 @@ int64_t parts_of(const LocalGraph& local, const Deviation& deviation, const Cuda
   return parts < 2 || parts < wanted / 4 ? 0 : parts;
 }
 
-bool split_next(LocalGraph& local, const CudaTarget& cuda) {
+bool split_next(LocalGraph& local, const GpuTarget& cuda) {
   for (ir::NodeId id = 0; id < local.graph.nodes().size(); ++id) {
     const auto deviation = find_deviation(local.graph, id);
     const int64_t parts = deviation ? parts_of(local, *deviation, cuda) : 0;
@@ -170,7 +170,7 @@ bool split_next(LocalGraph& local, const CudaTarget& cuda) {
 
 }  // namespace
 
-void split_statistics(LocalGraph& local, const CudaTarget& cuda) {
+void split_statistics(LocalGraph& local, const GpuTarget& cuda) {
   constexpr int kMost = 8;
   int done = 0;
   while (done < kMost && split_next(local, cuda)) ++done;

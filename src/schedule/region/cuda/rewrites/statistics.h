@@ -25,6 +25,6 @@ void split_deviation(LocalGraph& local, const Deviation& deviation, int64_t part
 
 // Splits the statistics of large tensors with split_deviation(), so that more blocks compute them. Statistics are not
 // split if the kernel keeps the columns in on-chip memory for an output that needs their elements again.
-void split_statistics(LocalGraph& local, const CudaTarget& cuda);
+void split_statistics(LocalGraph& local, const GpuTarget& cuda);
 
 }  // namespace heddle::schedule

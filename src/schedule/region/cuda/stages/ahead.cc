@@ -15,7 +15,8 @@ int64_t most_words(const CudaDrafts& k) {
 // let its loads wait for those of the row, whose registers they then take.
 bool copies_ahead(const CudaDrafts& k, ExprId e, const ThreadLayout& layout) {
   constexpr int64_t kMost = 3, kKeptWords = 24, kWave = 1024;  // steps; words of a thread; threads of a SM
-  if (k.mapping.cta_group > 1 || k.mapping.turns > 1 || k.mapping.team <= kWarp || layout.replicated) return false;
+  if (k.mapping.cta_group > 1 || k.mapping.turns > 1 || k.mapping.team <= k.mapping.lanes || layout.replicated)
+    return false;
   if (k.mapping.blocks * k.mapping.threads <= k.cuda.sms * kWave || k.steps_of(layout) > kMost || k.is_streamed(e))
     return false;
   return most_words(k) >= kKeptWords && k.fits_shared(k.kept_bytes(k.pool[e].dtype, layout));

@@ -9,7 +9,7 @@
 namespace heddle::schedule {
 
 CudaDrafts::CudaDrafts(std::shared_ptr<CudaStitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
-                       const CudaMapping& mapped, const CudaTarget& device)
+                       const CudaMapping& mapped, const GpuTarget& device)
     : RegionDrafts(kernel, region, mapped, *begun),
       mapping(mapped),
       cuda(device),

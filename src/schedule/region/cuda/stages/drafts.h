@@ -21,10 +21,10 @@ struct CudaDraft : CudaStage {
 // stages.cc passes this object to the next step.
 struct CudaDrafts : RegionDrafts {
   CudaDrafts(std::shared_ptr<CudaStitchDesc> begun, KernelExprs& kernel, const ir::Graph& region,
-             const CudaMapping& mapped, const CudaTarget& device);
+             const CudaMapping& mapped, const GpuTarget& device);
 
   const CudaMapping& mapping;
-  const CudaTarget& cuda;
+  const GpuTarget& cuda;
   std::shared_ptr<CudaStitchDesc> desc;
   std::vector<CudaReduction> results;  // one per reduction site
   std::vector<CudaDraft> drafts, before, ahead, after;
@@ -76,6 +76,5 @@ int64_t words_of_stored(int64_t elements, DType dtype);
 
 inline constexpr int64_t kWordsOfNextRows = 64;  // registers for what the next turns of a serial loop read
 inline constexpr int64_t kMostSteps = 16;        // steps of one thread, which are fully unrolled
-inline constexpr int kWarp = 32;
 
 }  // namespace heddle::schedule

@@ -37,10 +37,10 @@ int vector_shared(const CudaDrafts& k, const CudaDraft& d, VarId lane) {
 }
 
 // How many threads had better share a row.
-int group_for(int64_t rows, int64_t columns, int active, int team) {
+int group_for(int64_t rows, int64_t columns, int active, const CudaShape& shape) {
   int best = 1;
   double least = 0;
-  for (int group = std::min(team, kWarp); group >= 1; group /= 2) {
+  for (int group = std::min(shape.team, shape.lanes); group >= 1; group /= 2) {
     const auto turns = static_cast<double>(ceil_div(rows, active / group));
     const double cost = turns * (static_cast<double>(ceil_div(columns, group)) + 0.3 * std::bit_width(unsigned(group)));
     if (least == 0 || cost < 0.9 * least) {
@@ -64,7 +64,7 @@ void layout_reduction(CudaDrafts& k, CudaDraft& d) {
   d.placed = true;
   const int64_t columns = k.desc->columns(s);
   if (!s.by_columns) {
-    s.group = group_for(k.desc->rows(s), columns, s.active, k.mapping.team);
+    s.group = group_for(k.desc->rows(s), columns, s.active, k.mapping);
     return;
   }
   if (columns <= s.active) s.active = static_cast<int>(s.active / columns * columns);
@@ -76,13 +76,14 @@ void layout_reduction(CudaDrafts& k, CudaDraft& d) {
 // Whether each warp of a block had better reduce all points by itself than wait for the others.
 bool is_small(const CudaDrafts& k, const CudaDraft& d) {
   constexpr int64_t kSteps = 2;
-  if (k.mapping.cta_group > 1 || k.mapping.serial || k.mapping.team <= kWarp || d.scan || d.reductions.empty())
+  if (k.mapping.cta_group > 1 || k.mapping.serial || k.mapping.team <= k.mapping.lanes || d.scan ||
+      d.reductions.empty())
     return false;
   const bool stored = std::any_of(k.drafts.begin(), k.drafts.end(),
                                   [&](const CudaDraft& o) { return o.loops == d.loops && !o.stores.empty(); });
   const std::optional<VarId> lane = lane_of(k, d);
   if (stored || !lane) return false;
-  return k.loop_volume(d.loops) <= kSteps * kWarp * vector_shared(k, d, *lane);
+  return k.loop_volume(d.loops) <= kSteps * k.mapping.lanes * vector_shared(k, d, *lane);
 }
 
 bool reduces_over(const CudaDraft& d, bool (*where)(Over)) {
@@ -136,7 +137,7 @@ void choose_layouts(CudaDrafts& k) {
     const auto like = std::find_if(k.drafts.begin(), k.drafts.end(),
                                    [&](const CudaDraft& o) { return o.placed && o.loops == d.loops && !o.scan; });
     if (like == k.drafts.end() && is_small(k, d)) {
-      layout_points(k, d, kWarp);
+      layout_points(k, d, k.mapping.lanes);
       d.layout.replicated = true;
     } else if (like != k.drafts.end() && !d.scan) {
       // Sweeps over the same points are laid out alike, so that threads may keep what they have.

@@ -128,9 +128,9 @@ void draft_stores(CudaDrafts& k) {
 }
 
 void merge_moments(CudaDrafts& k) {
-  constexpr int64_t kMostOfThread = 512;  // values, whose differences to one of them are summed plainly
-  constexpr int kMostLanes = 4;           // of a block that is alone, whose registers decide how many there are
-  if (k.mapping.team <= kWarp) return;    // what it saves is that warps or blocks wait for each other twice
+  constexpr int64_t kMostOfThread = 512;          // values, whose differences to one of them are summed plainly
+  constexpr int kMostLanes = 4;                   // of a block that is alone, whose registers decide how many there are
+  if (k.mapping.team <= k.mapping.lanes) return;  // what it saves is that warps or blocks wait for each other twice
   const auto fits = [&](const CudaDraft& d, const CudaReduction& r) {
     return !d.scan && r.combine == Combine::kSum && !r.squares && compute_dtype(r.dtype) == DType::kF32 &&
            (r.over == CudaReduction::Over::kTeam ||

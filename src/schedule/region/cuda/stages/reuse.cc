@@ -59,7 +59,7 @@ bool fit_registers(const CudaDrafts& k, size_t first, size_t last, int64_t words
   int64_t most = k.mapping.threads <= 256 ? 96 : 64;
   // Where a block has a row, a thread has few vectors, whose sweeps take less than the reserve.
   if (k.mapping.serial) {
-    const int64_t spare = k.mapping.team > kWarp && k.drafts[first].layout.vector > 1 ? 12 : 0;
+    const int64_t spare = k.mapping.team > k.mapping.lanes && k.drafts[first].layout.vector > 1 ? 12 : 0;
     most = std::min(most, k.serial_registers() + spare - words_of_next_rows(k));
   }
   return std::all_of(k.words.begin() + static_cast<ptrdiff_t>(first), k.words.begin() + static_cast<ptrdiff_t>(last),

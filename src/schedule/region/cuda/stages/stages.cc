@@ -78,7 +78,7 @@ std::string describe(const CudaDrafts& k) {
 
 std::shared_ptr<CudaStitchDesc> build_cuda_stages(KernelExprs& exprs, const ir::Graph& graph,
                                                   const CudaMapping& mapping, const Target& target) {
-  CudaDrafts k(std::make_shared<CudaStitchDesc>(), exprs, graph, mapping, target.cuda);
+  CudaDrafts k(std::make_shared<CudaStitchDesc>(), exprs, graph, mapping, target.gpu());
   run_steps(cuda_stage_steps(), k);
   const auto take = [](std::vector<CudaDraft>& from, std::vector<CudaStage>& to) {
     for (CudaDraft& d : from) to.push_back(std::move(static_cast<CudaStage&>(d)));

@@ -5,6 +5,12 @@
 
 namespace heddle::tile::sm80 {
 
+#if defined(TILE_HIP)
+inline constexpr bool kCopiesAsync = false;
+#else
+inline constexpr bool kCopiesAsync = true;
+#endif
+
 template <int Bytes>
 inline void copy_async(uint32_t to, const void* from, uint32_t valid, HEDDLE_PLACE) {
   static_assert(Bytes == 4 || Bytes == 8 || Bytes == 16);

@@ -4,6 +4,13 @@
 namespace heddle::tile::sm80 {
 
 template <typename T>
+inline T load_or_zero(const T* p, bool wanted) {
+  T x{};
+  if (wanted) x = *p;
+  return x;
+}
+
+template <typename T>
 inline T load_stream(const T* p) {
   static_assert(sizeof(T) == 16 && alignof(T) == 16);
   return *p;
