@@ -32,6 +32,7 @@ struct Lanes {
 // Differences of the text between targets that use the same vector types.
 struct Style {
   bool cuda = false;                                  // accesses state their alignment; there are no partial vectors
+  bool cpu = false;                                   // text for a CPU, whose tile library has look_up_bytes()
   std::string index = "int64_t";                      // the type of loop variables
   std::map<schedule::VarId, int64_t> multiples = {};  // by variable: a number that divides its value
   bool fast = false;  // results are rounded to 16 bits or fewer, so tile/op/cuda/fast.h is accurate enough

@@ -180,11 +180,13 @@ ByteForms::Values ByteForms::values(ExprId from, ExprId to) const {
 }
 
 // A saturated or loaded number of 8 bits as integers of 32 bits, less the offset of its rounded sum.
-ByteForms::Integers ByteForms::integers(ExprId byte) const {
+ByteForms::Integers ByteForms::integers(ExprId byte, bool on_cpu) const {
   if (!is_saturated(pool_, byte)) return {"tile::convert<int32_t>({0})", byte, 0};
   const RoundedSum sum = rounded_sum_of(pool_, pool_[byte].args[0]);
-  const char* const converted = sum.rounds ? "tile::round_to_int" : "tile::convert<int32_t>";
-  return {fmt::format("{}({})", converted, saturated_text(pool_[byte].dtype, sum.offset)), sum.x, sum.offset};
+  std::string inside = saturated_text(pool_[byte].dtype, sum.offset);
+  if (sum.rounds && on_cpu) return {fmt::format("tile::round_to_int({})", inside), sum.x, sum.offset};
+  if (sum.rounds) inside = fmt::format("tile::round_even({})", inside);
+  return {fmt::format("tile::convert<int32_t>({})", inside), sum.x, sum.offset};
 }
 
 std::optional<ByteForms::Integers> ByteForms::looked_up(ExprId byte) {
@@ -199,18 +201,18 @@ std::optional<ByteForms::Integers> ByteForms::looked_up(ExprId byte) {
     for (size_t k = 0; k < sizeof(word); ++k) word |= uint64_t{table[i + k]} << (8 * k);
     words += fmt::format("{}{:#x}", i > 0 ? ", " : "", word);
   }
-  Integers result = integers(from);
+  Integers result = integers(from, true);
   result.format = fmt::format("tile::look_up_bytes<{}>(tile::byte_table<{}>, {}{})", computed_type(pool_[byte].dtype),
                               words, result.format, plus(result.offset, false));
   result.offset = 0;
   return result;
 }
 
-std::optional<ShortForm> ByteForms::find(ExprId id) {
+std::optional<ShortForm> ByteForms::find(ExprId id, bool on_cpu) {
   const auto found = widened(id);
   if (!found) return std::nullopt;
   const DType to = pool_[id].dtype, byte = pool_[found->byte].dtype;
-  auto form = looked_up(found->byte);
+  auto form = on_cpu ? looked_up(found->byte) : std::nullopt;
   if (!form) {
     if (!is_saturated(pool_, found->byte)) return std::nullopt;
     if (to == DType::kF32) {
@@ -219,7 +221,7 @@ std::optional<ShortForm> ByteForms::find(ExprId id) {
       const std::string text = sum.rounds ? fmt::format("tile::round_even({})", inside) : inside;
       return ShortForm{text + plus(sum.offset + found->offset, true), {sum.x}};
     }
-    form = integers(found->byte);
+    form = integers(found->byte, on_cpu);
   }
   std::string text = form->format + plus(form->offset + found->offset, false);
   if (to != DType::kI32) text = fmt::format("tile::convert<{}>({})", computed_type(to), text);

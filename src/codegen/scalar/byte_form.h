@@ -7,17 +7,18 @@
 
 namespace heddle::codegen {
 
-// Short forms of quantised numbers on a CPU, for the kernel that computes them.
+// Short forms of quantised numbers, for the kernel that computes them.
 class ByteForms {
  public:
   explicit ByteForms(const schedule::ExprPool& pool) : pool_(pool) {}
 
   // The short form of a number of 8 bits that is perhaps widened, less a zero point; nullopt for other expressions. The
   // widened number is never a vector of narrow elements.
-  // - An integral f32 that is saturated: one instruction rounds and converts. Bounds are applied before it and include
-  //   the zero point.
-  // - A function of one other number of 8 bits whose operations cost more than a table of its 256 values: the table.
-  std::optional<ShortForm> find(schedule::ExprId id);
+  // - An integral f32 that is saturated: bounds are applied before it is rounded and converted, and include the zero
+  //   point. On a CPU, one instruction rounds and converts.
+  // - On a CPU, a function of one other number of 8 bits whose operations cost more than a table of its 256 values: the
+  //   table.
+  std::optional<ShortForm> find(schedule::ExprId id, bool on_cpu);
 
  private:
   using Values = std::array<uint8_t, 256>;
@@ -38,7 +39,7 @@ class ByteForms {
   int64_t find_source(const schedule::Expr& e, schedule::ExprId id) const;
   bool pays(schedule::ExprId from, schedule::ExprId to) const;
   Values values(schedule::ExprId from, schedule::ExprId to) const;
-  Integers integers(schedule::ExprId byte) const;
+  Integers integers(schedule::ExprId byte, bool on_cpu) const;
   std::optional<Integers> looked_up(schedule::ExprId byte);
 
   const schedule::ExprPool& pool_;

@@ -54,6 +54,7 @@ std::string initialisers(const KernelDesc& desc, const FunctorMembers& members, 
 
 ScalarEmitter body_emitter(const schedule::ExprPool& pool, Names names, const FunctorMembers& members, Writer& out) {
   ScalarEmitter emitter(pool, std::move(names), out);
+  emitter.set_style({.cpu = true});
   if (members.marked()) {
     out.raw(argument_line(kArgumentMember));
     emitter.mark_numbers();

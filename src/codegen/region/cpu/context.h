@@ -13,6 +13,7 @@ namespace heddle::codegen {
 struct StitchContext {
   StitchContext(const schedule::CpuStitchDesc& kernel, Writer& text, bool marks)
       : body(kernel), out(text), emitter(kernel.pool, Names{}, text), marked(marks) {
+    emitter.set_style({.cpu = true});
     if (marked) emitter.mark_numbers();
   }
 
