@@ -6,6 +6,7 @@
 #include "ir/rewrite.h"
 #include "phase_graphs.h"
 #include "testing.h"
+#include "tests/instances.h"
 
 namespace heddle {
 namespace {
@@ -251,9 +252,14 @@ TEST(Conv, WinogradOnOddSizes) {
 }
 
 // Sums of integers are exact. The elements of %x lie within a range of 200.
+// Each size with one pair of types, or with each of them where all instances are wanted.
 TEST(Conv, IntegerWinogradOnOddSizes) {
+  size_t size = 0;
   for (const auto& [h, w, c, o] : {std::array{14, 14, 64, 96}, {13, 19, 33, 50}, {5, 26, 40, 33}}) {
+    ++size;
+    size_t pair = 0;
     for (const auto& [image, filters] : {std::pair{"u8", "i8"}, {"i8", "u8"}, {"i16", "i16"}}) {
+      if (++pair != size && !test::takes_all_instances()) continue;
       const auto graph = parse_with_random_weights(
           fmt::format("graph g(%x: {0}[2,{1},{2},{3}]) {{\n  %w = constant {{value = {5}[{4},{3},3,3]{{1}}}}\n"
                       "  %0 = conv(%x, %w) {{strides = [1,1], low = [1,0], high = [1,2], dilations = [1,1], "
