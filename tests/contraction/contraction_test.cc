@@ -279,6 +279,19 @@ TEST(Conv, IntegerWinogradOnOddSizes) {
   }
 }
 
+// A scalar in the epilogue has no columns.
+TEST(Conv, EpilogueReshapesToAScalar) {
+  check_graph(
+      parse_with_random_weights("graph g(%x: f32[1,3,2,4], %b: f32[1]) {\n  %w = constant {value = f32[8,4,2,2]{1}}\n"
+                                "  %0 = conv(%x, %w) {strides = [1,1], low = [0,0], high = [0,0], dilations = [1,1], "
+                                "lhs_dilations = [1,1], groups = 1, layout = \"nhwc\"} : f32[1,2,1,8]\n"
+                                "  %1 = reshape(%b) {shape = []} : f32[]\n"
+                                "  %2 = broadcast(%1) {shape = [1,2,1,8], dims = []} : f32[1,2,1,8]\n"
+                                "  %3 = add(%0, %2) : f32[1,2,1,8]\n  return \"y\" = %3\n}",
+                                4),
+      1e-5);
+}
+
 TEST(Conv, StoresPhasesWithinBounds) {
   for (const std::string& text : testing::phase_graphs("f32")) {
     check_graph(parse_with_random_weights(text, 5), 5e-6, {.threads = 2});

@@ -247,7 +247,8 @@ int64_t interleaved_columns(const ContractionBuilder& builder, const tile::ConvS
   for (const ir::NodeId id : builder.group().nodes) {
     const ir::Node& node = graph.node(id);
     if (node.op != ir::Op::kReshape || id == builder.group().anchor) continue;
-    const int64_t columns = graph.shape(node.outputs[0]).back();
+    const Shape& shape = graph.shape(node.outputs[0]);
+    const int64_t columns = shape.empty() ? 1 : shape.back();
     if (columns < 2 || widest % columns != 0 || s.o % columns != 0) continue;
     ContractionBuilder probe(graph, builder.group(), builder.target(), nullptr);
     if (interleave(probe, s, columns)) return columns;
