@@ -53,7 +53,7 @@ def write_model(path):
 
 
 class Server:
-    """A Ray Serve application in a process of its own."""
+    """A Ray Serve application in a separate process."""
 
     def __init__(self, engine, model, replicas, most_rows):
         with socket.socket() as free:

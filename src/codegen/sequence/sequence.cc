@@ -182,7 +182,7 @@ class SequenceWriter {
   std::vector<size_t> definition_of_;  // by phase: the first with the same definitions
 };
 
-// Appends the arguments of a phase to the launch, whose operands are those of the sequence.
+// Appends the arguments of a phase to the launch. They refer to the operands of the sequence.
 void add_arguments(CudaLaunch& launch, const SequenceDesc::Phase& phase, const CudaPhase& code, size_t operands) {
   const auto own = static_cast<int>(phase.desc.operands.size());
   const int behind = static_cast<int>(launch.arguments.size());

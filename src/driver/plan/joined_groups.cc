@@ -67,7 +67,8 @@ class ProductJoiner {
         readers_(graph.value_count()),
         maker_(graph.value_count(), kNobody) {
     for (size_t g = 0; g < groups_.size(); ++g) {
-      runs_at_.push_back(g);
+      const auto loop = joined.find(g);
+      runs_at_.push_back(loop == joined.end() ? g : loop->second.runs_at);
       for (const ValueId v : groups_[g].inputs) readers_[v].push_back(g);
       for (const ValueId v : groups_[g].outputs) maker_[v] = g;
     }

@@ -33,8 +33,8 @@ struct Place {
   uint32_t line;
 };
 
-// The values that the lanes of a warp passed to a collective. A lane may read `values` until it has called two more
-// collectives.
+// The values that the lanes of a warp passed to a collective. A lane may read `values` until it calls the next
+// collective.
 struct Collected {
   const uint64_t* values;  // one per lane of the warp; values of lanes that are not in `present` are stale
   uint64_t present;
