@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Training steps on a GPU: torch.compile(backend="heddle") beside PyTorch's eager, default, reduce-overhead and max-autotune modes.
 
-usage: training_gpu.py [--output FILE] [--modes MODE...] [--bursts N] [--seconds S] [--jobs N] [--profile] [MODEL...]
+usage: training_gpu.py [--output FILE] [--modes MODE...] [--bursts N] [--seconds S] [--jobs N] [--prepare S] [--profile]
+                       [MODEL...]
 
 A step is the forward pass under bf16 autocast, the loss, its gradients and AdamW. PyTorch's modes use its fused AdamW;
 `heddle` uses it, too; `heddle_optim` also uses heddle.torch.optim and, for recurrent networks, heddle.torch.prepare.
@@ -10,7 +11,7 @@ Models are prepared --jobs at a time, each in a process of its own: the device h
 many models. Then nothing else runs, and bursts of the modes alternate, model by model, before the next are prepared. A time is
 the median of its bursts, in ms, from the start of the first step of a burst to the end of the last one on the device. `peak_mb` is the peak of allocated memory of the first steps, with parameters and optimiser states. `losses` are
 those of the first four steps. One JSON object a model goes to FILE; a table and geometric means are printed, with losing rows.
---profile adds the kernels that take most of a step. Exit status 1 where Heddle failed.
+--prepare gives up models that are not prepared after so many seconds. --profile adds the kernels that take most of a step. Exit status 1 where Heddle failed.
 """
 
 import argparse
@@ -23,6 +24,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 MODES = ("eager", "default", "reduce_overhead", "max_autotune", "heddle", "heddle_optim")
@@ -218,7 +220,12 @@ class Model:
         self.log = open(self.path, "w")
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True,
                                       env={**os.environ, "OMP_NUM_THREADS": "2", "TORCHINDUCTOR_COMPILE_THREADS": "2"})
+        late = threading.Timer(options.prepare, self.child.kill) if options.prepare else None
+        if late:
+            late.start()
         self.row.update(self.answer())
+        if late:
+            late.cancel()
 
     def answer(self):
         line = self.child.stdout.readline()
@@ -281,6 +288,7 @@ def main():
     parser.add_argument("--bursts", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=0.3)
     parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--prepare", type=float)
     parser.add_argument("--profile", action="store_true")
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()

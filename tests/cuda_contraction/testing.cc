@@ -75,7 +75,9 @@ size_t bytes_of(const Tensor& t) {
 void compare(const Tensor& got, const ir::Array& want, double tolerance, const std::string& name) {
   const ir::Array values = ir::to_array(got);
   if (!values.real()) {
-    EXPECT_EQ(values.i(), want.i()) << name;
+    const auto [at, other] = std::mismatch(values.i().begin(), values.i().end(), want.i().begin(), want.i().end());
+    EXPECT_TRUE(at == values.i().end() && other == want.i().end())
+        << name << ": element " << at - values.i().begin() << " is " << *at << " instead of " << *other;
     return;
   }
   double magnitude = 1e-40;
@@ -205,7 +207,7 @@ void CudaBatch::compile(Compiled which) const {
       const std::string unit = unit_of([&](const Case& c) { return compiled.count(&c) > 0; });
       EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, architecture, false).bytes), "");
     } catch (const Error& error) {
-      ADD_FAILURE() << architecture << ": " << error.what();
+      ADD_FAILURE() << architecture << ": " << error.what() << unit_of([&](const Case& c) { return compiled.count(&c) > 0; });
     }
   }
 }

@@ -102,13 +102,14 @@ struct FromMemory {
   }
 };
 
-// A source that is a pair of elements in one of the kernel's registers.
+// A source that is a pair of elements of 8 or 16 bits in the low bits of one of the kernel's registers.
 struct FromRegister {
   uint32_t pair;
   template <int Alignment, bool Anywhere = false, typename T>
   __device__ void load(T (&v)[2], const T*, int) const {
-    v[0].bits = static_cast<uint16_t>(pair);
-    v[1].bits = static_cast<uint16_t>(pair >> 16);
+    using Bits = uint_t<sizeof(T)>;
+    v[0] = __builtin_bit_cast(T, static_cast<Bits>(pair));
+    v[1] = __builtin_bit_cast(T, static_cast<Bits>(pair >> (8 * sizeof(T))));
   }
 };
 

@@ -8,13 +8,38 @@
 
 namespace heddle::tile::cuda {
 
-// The type of the values that an epilogue receives. Sums of int8 products stay integers only if D is an integer matrix.
+// A value of an epilogue that turns sums of integers into floats: the sum before the call, the float after it.
+class IntegerSum {
+ public:
+  IntegerSum() = default;
+  __device__ explicit IntegerSum(int32_t sum) : bits_(sum) {}
+  __device__ explicit IntegerSum(float result) : bits_(__builtin_bit_cast(int32_t, result)) {}
+  __device__ explicit operator int32_t() const { return bits_; }
+  __device__ friend float to_float(IntegerSum value) { return __builtin_bit_cast(float, value.bits_); }
+
+ private:
+  int32_t bits_;
+};
+
+// The type of the values that an epilogue receives and returns.
 template <typename Acc, typename Out>
 struct epilogue_value {
   using type = float;
 };
+template <typename Out>
+struct epilogue_value<int32_t, Out> {
+  using type = IntegerSum;
+};
 template <>
 struct epilogue_value<int32_t, int32_t> {
+  using type = int32_t;
+};
+template <>
+struct epilogue_value<int32_t, int8_t> {
+  using type = int32_t;
+};
+template <>
+struct epilogue_value<int32_t, uint8_t> {
   using type = int32_t;
 };
 template <typename Acc, typename Out>

@@ -127,9 +127,9 @@ struct ResidualPipeline<Config, true> {
   __device__ uint8_t* buffer(int piece) const {
     return shared_.staging + (warp_ * kPlaces + piece % kPlaces) * kGemmStagingBytes;
   }
-  __device__ void take(int piece, uint32_t (&pair)[8][2]) const {
+  __device__ void take(int piece, ResidualFragments<8, 2>& fragments) const {
     shared_.residual_full[warp_ * kPlaces + piece % kPlaces].wait((fills_ + piece / kPlaces) & 1);
-    load_fragments(pair, buffer(piece));
+    fragments.load<128>(buffer(piece));
   }
   // Called by one lane after the store of a piece of D has been issued. Requests the next piece for the staging buffer
   // of the previous piece; that next piece may belong to the next tile.

@@ -82,27 +82,60 @@ __device__ inline void take_pair(T (&v)[2], const Acc (&acc)[Sums], int j, int h
   }
 }
 
-// Loads 16 rows and 64 columns of 16-bit elements from shared memory, as fragments of accumulators. pair[j][h]
-// corresponds to accumulators 2 h and 2 h + 1 of the 8 columns from 8 j on. In shared memory, rows have 128 bytes and
-// are swizzled.
-__device__ inline void load_fragments(uint32_t (&pair)[8][2], const uint8_t* from) {
-  const int lane = threadIdx.x % 32;
-#pragma unroll
-  for (int j = 0; j < 8; j += 2) {
-    uint32_t r[4];
-    const uint32_t at = (lane % 8 + lane / 8 % 2 * 8) * 128 + (j + lane / 16) * 16;
-    sm80::load_matrices<false>(r, shared_address(from) + swizzle<128>(at));
-#pragma unroll
-    for (int i = 0; i < 4; ++i) pair[j + i / 2][i % 2] = r[i];
-  }
-}
+// A thread's elements of a piece of a residual matrix, one pair of neighbours from each 8 x 8 matrix. Element size: 1
+// or 2 bytes.
+template <int Matrices, int Element>
+struct ResidualFragments;
 
-// Loads pieces of a residual matrix of 16-bit elements as accumulator fragments. A piece has 16 rows and 64 columns. A
-// whole warp loads it with 16-byte accesses and redistributes it through shared memory, because loads of pairs in
-// fragment order would touch eight cache lines per access. Piece p is at row 64 * (p / Across) and column 64 * (p %
-// Across), relative to the warp's first piece.
-template <int Across, typename Epilogue>
+template <int Matrices>
+struct ResidualFragments<Matrices, 2> {
+  uint32_t words[Matrices][2];
+
+  __device__ cuda::FromRegister pair(int j, int h) const { return {words[j][h]}; }
+  // Loads a piece from shared memory, where rows have `Bytes` bytes and are swizzled.
+  template <int Bytes>
+  __device__ void load(const uint8_t* from) {
+    const int lane = threadIdx.x % 32;
+#pragma unroll
+    for (int j = 0; j < Matrices; j += 2) {
+      uint32_t r[4];
+      const uint32_t at = (lane % 8 + lane / 8 % 2 * 8) * Bytes + (j + lane / 16) * 16;
+      sm80::load_matrices<false>(r, shared_address(from) + swizzle<Bytes>(at));
+#pragma unroll
+      for (int i = 0; i < 4; ++i) words[j + i / 2][i % 2] = r[i];
+    }
+  }
+};
+
+// The pair in the upper row is in the low half of a word, the pair 8 rows below it in the high half.
+template <int Matrices>
+struct ResidualFragments<Matrices, 1> {
+  uint32_t words[Matrices];
+
+  __device__ cuda::FromRegister pair(int j, int h) const { return {words[j] >> (16 * h)}; }
+  template <int Bytes>
+  __device__ void load(const uint8_t* from) {
+    const int lane = threadIdx.x % 32;
+    const auto pair_at = [&](int row, int column) -> uint32_t {
+      return *reinterpret_cast<const uint16_t*>(from + swizzle<Bytes>(row * Bytes + column));
+    };
+#pragma unroll
+    for (int j = 0; j < Matrices; ++j) {
+      const int row = lane / 4, column = 8 * j + 2 * (lane % 4);
+      words[j] = pair_at(row, column) | pair_at(row + 8, column) << 16;
+    }
+  }
+};
+
+// Loads pieces of a residual matrix as accumulator fragments. A piece has 16 rows of `Bytes` bytes, and elements have
+// `Element` bytes. A whole warp loads a piece with 16-byte accesses and redistributes it through shared memory, because
+// loads of pairs in fragment order would touch eight cache lines per access. Piece p is the (p % Across)-th of the
+// pieces beside each other in the rows from 64 * (p / Across) on, relative to the warp's first piece.
+template <int Bytes, int Element, int Across, typename Epilogue>
 class ResidualPieces {
+  static constexpr int kChunks = Bytes / 16, kInChunk = 16 / Element, kColumns = Bytes / Element;
+  static constexpr int kLoads = Bytes / 32;  // of each lane
+
  public:
   __device__ ResidualPieces(const Epilogue& epilogue, const GemmArgs& args, int batch, int row, int col, int first)
       : epilogue_(epilogue), args_(args), batch_(batch), row_(row), col_(col) {
@@ -111,11 +144,11 @@ class ResidualPieces {
   // Starts loading a piece. Elements outside D are undefined.
   __device__ void fetch(int piece) {
     const int lane = threadIdx.x % 32;
-    int col = col_ + piece % Across * 64 + lane % 8 * 8;
-    if (col >= args_.n) col = args_.n - 8;
+    int col = col_ + piece % Across * kColumns + lane % kChunks * kInChunk;
+    if (col >= args_.n) col = args_.n - kInChunk;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int row = row_ + piece / Across * 64 + 4 * i + lane / 8;
+    for (int i = 0; i < kLoads; ++i) {
+      const int row = row_ + piece / Across * 64 + row_of(lane, i);
       bool first = true;
       epilogue_.matrices(
           [&](const auto* from) {
@@ -125,15 +158,16 @@ class ResidualPieces {
           batch_, row < args_.m ? row : args_.m - 1, col);
     }
   }
-  // Returns the loaded piece in `pair`. `buffer` is 2 KiB of free shared memory.
-  __device__ void take(uint8_t* buffer, uint32_t (&pair)[8][2]) const {
+  // Returns the loaded piece in `fragments`. `buffer` is free shared memory for the piece.
+  template <typename Fragments>
+  __device__ void take(uint8_t* buffer, Fragments& fragments) const {
     const int lane = threadIdx.x % 32;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      *reinterpret_cast<Chunk*>(buffer + swizzle<128>((4 * i + lane / 8) * 128 + lane % 8 * 16)) = ahead_[i];
+    for (int i = 0; i < kLoads; ++i) {
+      *reinterpret_cast<Chunk*>(buffer + swizzle<Bytes>(row_of(lane, i) * Bytes + lane % kChunks * 16)) = ahead_[i];
     }
     __syncwarp();
-    load_fragments(pair, buffer);
+    fragments.template load<Bytes>(buffer);
     __syncwarp();
   }
 
@@ -141,37 +175,52 @@ class ResidualPieces {
   struct alignas(16) Chunk {
     uint32_t words[4];
   };
+  __device__ static int row_of(int lane, int load) {
+    return 32 / kChunks * load + lane / kChunks;
+  }
+
   const Epilogue& epilogue_;
   const GemmArgs& args_;
   const int batch_, row_, col_;
-  Chunk ahead_[4];
+  Chunk ahead_[kLoads];
 };
 
 struct NoPieces {
   template <typename... T>
   __device__ explicit NoPieces(const T&...) {}
 };
-template <bool Residual, int Across, typename Epilogue>
+template <bool Residual, typename Pieces>
 struct ChoosePieces {
   using type = NoPieces;
 };
-template <int Across, typename Epilogue>
-struct ChoosePieces<true, Across, Epilogue> {
-  using type = ResidualPieces<Across, Epilogue>;
+template <typename Pieces>
+struct ChoosePieces<true, Pieces> {
+  using type = Pieces;
 };
-template <bool Residual, int Across, typename Epilogue>
-using PiecesOf = typename ChoosePieces<Residual, Across, Epilogue>::type;
 
 // A thread's elements of a finished piece, before they are written to shared memory: one pair of neighbours from each
-// 8 x 8 matrix. If `Out` has 16 bits, each pair is already rounded and packed into one word.
-template <int Matrices, typename Out, typename Value>
+// 8 x 8 matrix. Pairs of 8-bit and 16-bit elements are already rounded and packed.
+template <int Matrices, typename Out, typename Value, int Bytes = sizeof(Out)>
 struct MadePiece {
-  using Pair = Value[2];
-  Pair pair[Matrices][2];
+  Value pair[Matrices][2][2];
+
+  __device__ void set(int j, int h, const Value (&v)[2]) { pair[j][h][0] = v[0], pair[j][h][1] = v[1]; }
 };
 template <int Matrices, typename Out, typename Value>
-requires(sizeof(Out) == 2) struct MadePiece<Matrices, Out, Value> {
+struct MadePiece<Matrices, Out, Value, 2> {
   uint32_t pair[Matrices][2];
+
+  __device__ void set(int j, int h, const Value (&v)[2]) { pair[j][h] = pack<Out>(to_float(v[0]), to_float(v[1])); }
+};
+// Laid out like ResidualFragments of bytes. Pairs with h = 0 must be set first.
+template <int Matrices, typename Out, typename Value>
+struct MadePiece<Matrices, Out, Value, 1> {
+  uint32_t pairs[Matrices];
+
+  __device__ void set(int j, int h, const Value (&v)[2]) {
+    const uint32_t pair = (static_cast<uint32_t>(v[0]) & 0xff) | (static_cast<uint32_t>(v[1]) & 0xff) << 8;
+    pairs[j] = h == 0 ? pair : pairs[j] | pair << 16;
+  }
 };
 
 // Writes a piece to shared memory, with `Bytes` bytes per row.
@@ -180,7 +229,15 @@ __device__ inline void lay_piece(const MadePiece<Matrices, Out, Value>& made, ui
   const int lane = threadIdx.x % 32;
 #pragma unroll
   for (int jj = 0; jj < Matrices; jj += 2) {
-    if constexpr (sizeof(Out) == 2) {  // matrix i: rows from 8 * (i % 2), columns from 8 * (jj + i / 2)
+    if constexpr (sizeof(Out) == 1) {
+#pragma unroll
+      for (int j = jj; j < jj + 2 && j < Matrices; ++j) {
+        const int r = lane / 4, c = 8 * j + 2 * (lane % 4);
+        *reinterpret_cast<uint16_t*>(buffer + swizzle<Swizzle>(r * Bytes + c)) = static_cast<uint16_t>(made.pairs[j]);
+        *reinterpret_cast<uint16_t*>(buffer + swizzle<Swizzle>((r + 8) * Bytes + c)) =
+            static_cast<uint16_t>(made.pairs[j] >> 16);
+      }
+    } else if constexpr (sizeof(Out) == 2) {  // matrix i: rows from 8 * (i % 2), columns from 8 * (jj + i / 2)
       const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;
       const uint32_t to = shared_address(buffer) + swizzle<Swizzle>(r * Bytes + j * 16);
       if (jj + 1 < Matrices) {
@@ -254,12 +311,14 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
   using Made = MadePiece<kMatrices, Out, Value>;
   const int lane = threadIdx.x % 32;
   constexpr bool kInSteps = sizeof(Out) == 2 && is_same<Acc, float> && InSteps<Epilogue>::value;
-  constexpr bool kResidual = sizeof(Out) == 2 && kPiece.swizzled && kPiece.bytes == 128 &&
-                             ReturnsOnly<Epilogue>::value && ResidualBytes<Epilogue>::value == 2;
+  constexpr bool kResidual = kPiece.swizzled && (sizeof(Out) == 1 || (sizeof(Out) == 2 && kPiece.bytes == 128)) &&
+                             ReturnsOnly<Epilogue>::value && ResidualBytes<Epilogue>::value == sizeof(Out);
   constexpr bool kBrought = Brought::kBrings, kTaken = kResidual && !kBrought;
   static_assert(!kBrought || kResidual);
-  [[maybe_unused]] uint32_t residual[8][2];
-  PiecesOf<kTaken, kAcross, Epilogue> taken(epilogue, args, batch, row, col, pieces.first);
+  constexpr int kElement = sizeof(Out) == 1 ? 1 : 2;
+  [[maybe_unused]] ResidualFragments<kResidual ? kMatrices : 2, kElement> residual;
+  using Pieces = ResidualPieces<kPiece.bytes, kElement, kAcross, Epilogue>;
+  typename ChoosePieces<kTaken, Pieces>::type taken(epilogue, args, batch, row, col, pieces.first);
   // Applies the epilogue to the whole piece before any instruction that orders memory. So the epilogue's loads are in
   // flight together, and rows share the loads of column vectors.
   const auto make = [&](int piece, Made& made) {
@@ -273,7 +332,7 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
         take_pair<Inside>(v, acc[piece / kAcross], piece % kAcross * kMatrices + j, h, epilogue, args, batch, r, c);
         const auto apply = [&](const auto& function) {
           if constexpr (kResidual) {
-            apply_pair<false, Inside>(v, function, args, batch, r, c, cuda::FromRegister{residual[j][h]});
+            apply_pair<false, Inside>(v, function, args, batch, r, c, residual.pair(j, h));
           } else {
             apply_pair<false, Inside>(v, function, args, batch, r, c);
           }
@@ -283,11 +342,7 @@ __device__ inline void store_rows(Acc (&acc)[Blocks][N / 2], const Epilogue& epi
           made.pair[j][h] = Epilogue::template pack<Out>(v[0], v[1]);
         } else {
           apply(epilogue);
-          if constexpr (sizeof(Out) == 2) {
-            made.pair[j][h] = pack<Out>(to_float(v[0]), to_float(v[1]));
-          } else {
-            made.pair[j][h][0] = v[0], made.pair[j][h][1] = v[1];
-          }
+          made.set(j, h, v);
         }
       }
     }

@@ -118,7 +118,8 @@ GemmStore store_of(const WgmmaProblem& p, const WgmmaConfig& c) {
   // TMA writes rows in whole pieces of 16 bytes, the last one too, over what lies behind it.
   const auto element = static_cast<int64_t>(size_of(p.out));
   const bool whole = p.columns() * element % 16 == 0 && p.offset_d * element % 16 == 0;
-  return whole && !needs_repack(p.out, p.ldd, p.stride_d, p.batch) ? GemmStore::kTma : GemmStore::kRows;
+  if (whole && !needs_repack(p.out, p.ldd, p.stride_d, p.batch)) return GemmStore::kTma;
+  return element == 1 ? GemmStore::kEpilogue : GemmStore::kRows;
 }
 
 std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const GpuTarget& target) {
@@ -142,10 +143,13 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const GpuTarget&
   }
   const int sums = c.tile_m / (c.ping_pong ? 1 : c.consumers) * c.tile_n / 128;  // of one thread
   constexpr int kSkinnySums = 80;
-  const bool heavy = p.heavy_epilogue || (p.residual && !loads_residual(p, c));
+  const bool heavy = p.heavy_epilogue || is_int(p.in) || (p.residual && !loads_residual(p, c));
   if (heavy && pieces && sums > kSkinnySums &&
       tile::gemm_piece(stored_n(p, c), static_cast<int>(size_of(p.out))).bytes % 64 != 0) {
     return "the epilogue of so wide pieces of rows exceeds the registers";
+  }
+  if (is_int(p.in) && pieces && c.ping_pong && c.tile_m == 64 && c.cluster_m * c.cluster_n > 1) {
+    return "the loads of a cluster and conversions of sums exceed the registers";
   }
   const bool rows = store_of(p, c) == GemmStore::kRows && !c.swapped && sums <= kManySumsForRows;
   const bool slow = !p.a_k_major || !p.b_k_major || c.stream_k || p.windows;  // whose loads keep more registers

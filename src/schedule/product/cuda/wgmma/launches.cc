@@ -59,7 +59,9 @@ TensorMapDesc operand_map(const RepackedOperand& o, const WgmmaProblem& p, int t
 TensorMapDesc output_map(const WgmmaProblem& p, const WgmmaConfig& c) {
   const auto element = static_cast<int64_t>(size_of(p.out));
   TensorMapDesc map;
-  map.element = element == 4 ? TensorMapDesc::Element::kBits32 : TensorMapDesc::Element::kBits16;
+  map.element = element == 4   ? TensorMapDesc::Element::kBits32
+                : element == 2 ? TensorMapDesc::Element::kBits16
+                               : TensorMapDesc::Element::kBits8;
   map.operand = Use::kD;
   map.offset = static_cast<uint64_t>(p.offset_d * element);
   map.extents = {static_cast<uint64_t>(p.columns()), static_cast<uint64_t>(p.m), static_cast<uint64_t>(p.batch)};

@@ -58,14 +58,17 @@ std::optional<CopiedOperand> read_by_copies(const OperandView& o, int64_t rows, 
   return c;
 }
 
-// The load of the only matrix of 16-bit numbers that an epilogue of one result reads beside D, if TMA can
-// read it: from multiples of 16 bytes, as the epilogue's functor has to know as well.
+// The load of the only matrix that an epilogue of one result reads beside D, if kernels can load it in pieces: its
+// elements have 16 bits, or 8 bits like D's, and it begins at multiples of 16 bytes, as the epilogue's functor has to
+// know as well.
 std::optional<ExprId> load_of_residual(const ProductTask& task) {
   const Product& d = task.product;
   const Epilogue& e = task.epilogue;
-  constexpr int64_t kPiece = 8;
+  if (e.stores.empty()) return std::nullopt;
+  const bool bytes = size_of(task.operands[e.stores.front().operand].dtype) == 1;
+  const int64_t piece = bytes ? 16 : 8;
   if (e.stores.size() != 1 || !e.reductions.empty() || e.gate || !e.bounds.empty() ||
-      e.pool.indices.extent(e.col_outer) > 1 || e.split % kPiece != 0)
+      e.pool.indices.extent(e.col_outer) > 1 || e.split % piece != 0)
     return std::nullopt;
   std::optional<ExprId> found;
   for (const ExprId id : unconditional(e.pool, {e.stores.front().value})) {
@@ -75,9 +78,11 @@ std::optional<ExprId> load_of_residual(const ProductTask& task) {
     if (place && (*place)[1] == 0) continue;
     if (found || !place || (*place)[2] != 1) return std::nullopt;
     const DType dtype = task.operands[load.id].dtype;
-    const bool aligned = (*place)[0] % kPiece == 0 && (*place)[1] % kPiece == 0 && (*place)[3] % kPiece == 0;
+    const bool aligned = (*place)[0] % piece == 0 && (*place)[1] % piece == 0 && (*place)[3] % piece == 0;
     const bool apart = (*place)[1] >= d.n && ((*place)[0] > 0 || d.batch == 1) && (*place)[3] >= 0;
-    if ((dtype != DType::kF16 && dtype != DType::kBF16) || !aligned || !apart) return std::nullopt;
+    const bool fits =
+        bytes ? dtype == DType::kU8 || dtype == DType::kI8 : dtype == DType::kF16 || dtype == DType::kBF16;
+    if (!fits || !aligned || !apart) return std::nullopt;
     found = id;
   }
   return found;
@@ -96,7 +101,8 @@ bool holds_many_values(const Epilogue& e, std::optional<ExprId> residual) {
   return false;
 }
 
-// Whether an epilogue stores several results, or reads several matrices of narrow elements beside `residual`. Sums then
+// Whether an epilogue stores several results, reads several matrices of narrow elements beside `residual`, or stores
+// bytes and reads one such matrix. Sums then
 // pass through shared memory, so that rows of all these are accessed as whole vectors. An access by fragments would
 // touch eight lines of memory for at most 128 bytes.
 bool is_by_rows(const ProductTask& task, std::optional<ExprId> residual) {
@@ -108,7 +114,8 @@ bool is_by_rows(const ProductTask& task, std::optional<ExprId> residual) {
     const auto place = affine_place(e, load.index);
     narrow += place && (*place)[1] != 0 && (*place)[2] == 1 ? 1 : 0;
   }
-  return e.reductions.empty() && !e.gate && (e.stores.size() > 1 || narrow > 1);
+  const bool bytes = size_of(task.operands[e.stores.front().operand].dtype) == 1;
+  return e.reductions.empty() && !e.gate && (e.stores.size() > 1 || narrow > (bytes ? 0 : 1));
 }
 
 // What wgmma multiplies, and the first result as a matrix.
@@ -137,19 +144,20 @@ std::optional<WgmmaProblem> multiplied(const ProductTask& task, std::string* why
     p.out = DType::kF32;
     return p;
   }
-  // Sums of integers stay exact only in an epilogue that stores them itself.
   const Epilogue::Store& store = epilogue.stores.front();
   const auto place = affine_place(epilogue, store.at);
   p.out = task.operands[store.operand].dtype;
-  const bool fits = is_int(p.in) ? p.out == DType::kI32 && epilogue.pool[store.value].kind == Expr::Kind::kLocal
-                                 : p.out == DType::kF32 || p.out == DType::kF16 || p.out == DType::kBF16;
+  const bool floats = p.out == DType::kF32 || p.out == DType::kF16 || p.out == DType::kBF16;
+  const bool bytes = p.out == DType::kU8 || p.out == DType::kI8;
+  const bool sums = p.out == DType::kI32 && epilogue.pool[store.value].kind == Expr::Kind::kLocal;
+  const bool fits = floats || (is_int(p.in) && (bytes || sums));
   const int64_t columns = task.columns();
   const bool matrix = place && epilogue.bounds.empty() && (*place)[3] >= 0 && ((*place)[2] == 1 || columns == 1) &&
                       ((*place)[1] >= columns || d.m == 1) &&
                       (d.batch == 1 || (*place)[0] >= (*place)[1] * d.m ||
                        ((*place)[0] >= columns && (*place)[1] >= (*place)[0] * d.batch));  // batches within rows
   p.epilogue_stores = !fits || !matrix;
-  p.quantises = p.epilogue_stores && size_of(p.out) == 1;
+  p.quantises = size_of(p.out) == 1;
   const auto residual = load_of_residual(task);
   if (residual) {
     const auto beside = *affine_place(epilogue, epilogue.pool[*residual].index);
