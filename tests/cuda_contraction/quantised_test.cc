@@ -71,7 +71,7 @@ TEST(CudaQuantised, Results) {
       Form f{.in = random() % 2 == 0 ? "u8" : "i8", .out = out, .residual = residual};
       f.m = extent(290), f.n = i == 0 ? extent(290) : 16 * extent(18), f.k = 16 * extent(30);
       f.zero = out == "i8" ? static_cast<int>(random() % 256) - 128 : static_cast<int>(random() % 256);
-      add(f, i == 2 ? "cluster_splitk" : "wgmma", random() % 199);
+      add(f, i == 0 ? "" : i == 1 ? "wgmma" : "cluster_splitk", random() % 199);
     }
   }
   compile_and_run(batch, CudaBatch::Compiled::kKinds);

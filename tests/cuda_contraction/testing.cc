@@ -207,7 +207,7 @@ void CudaBatch::compile(Compiled which) const {
       const std::string unit = unit_of([&](const Case& c) { return compiled.count(&c) > 0; });
       EXPECT_EQ(test::find_wrong_loads(jit::compile_cubin(unit, architecture, false).bytes), "");
     } catch (const Error& error) {
-      ADD_FAILURE() << architecture << ": " << error.what() << unit_of([&](const Case& c) { return compiled.count(&c) > 0; });
+      ADD_FAILURE() << architecture << ": " << error.what();
     }
   }
 }

@@ -72,9 +72,13 @@ RoundedSum rounded_sum_of(const ExprPool& pool, ExprId id) {
   return {round->args[0], true, is_small ? static_cast<int64_t>(*number) : 0};
 }
 
-std::string saturated_text(DType byte, int64_t zero) {
+std::string bounded_text(const char* function, DType byte, int64_t zero) {
   const std::string more = zero != 0 ? fmt::format(", {}", zero) : "";
-  return fmt::format("tile::saturated<{}{}>({{0}})", computed_type(byte), more);
+  return fmt::format("tile::{}<{}{}>({{0}})", function, computed_type(byte), more);
+}
+
+std::string saturated_text(DType byte, int64_t zero) {
+  return bounded_text("saturated", byte, zero);
 }
 
 std::string plus(int64_t offset, bool in_floats) {
@@ -208,6 +212,13 @@ std::optional<ByteForms::Integers> ByteForms::looked_up(ExprId byte) {
   return result;
 }
 
+std::optional<ShortForm> ByteForms::unsaturated(ExprId byte) const {
+  if (!is_byte(pool_[byte].dtype) || !is_saturated(pool_, byte)) return std::nullopt;
+  const RoundedSum sum = rounded_sum_of(pool_, pool_[byte].args[0]);
+  if (!sum.rounds) return std::nullopt;
+  return ShortForm{bounded_text("unsaturated", pool_[byte].dtype, sum.offset), {sum.x}};
+}
+
 std::optional<ShortForm> ByteForms::find(ExprId id, bool on_cpu) {
   const auto found = widened(id);
   if (!found) return std::nullopt;
@@ -218,7 +229,8 @@ std::optional<ShortForm> ByteForms::find(ExprId id, bool on_cpu) {
     if (to == DType::kF32) {
       const RoundedSum sum = rounded_sum_of(pool_, pool_[found->byte].args[0]);
       const std::string inside = saturated_text(byte, sum.offset);
-      const std::string text = sum.rounds ? fmt::format("tile::round_even({})", inside) : inside;
+      const char* round = on_cpu ? "tile::round_even" : "tile::round_even_small";
+      const std::string text = sum.rounds ? fmt::format("{}({})", round, inside) : inside;
       return ShortForm{text + plus(sum.offset + found->offset, true), {sum.x}};
     }
     form = integers(found->byte, on_cpu);

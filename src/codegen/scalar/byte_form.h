@@ -15,10 +15,13 @@ class ByteForms {
   // The short form of a number of 8 bits that is perhaps widened, less a zero point; nullopt for other expressions. The
   // widened number is never a vector of narrow elements.
   // - An integral f32 that is saturated: bounds are applied before it is rounded and converted, and include the zero
-  //   point. On a CPU, one instruction rounds and converts.
+  //   point. On a CPU, one instruction rounds and converts. A GPU rounds by additions.
   // - On a CPU, a function of one other number of 8 bits whose operations cost more than a table of its 256 values: the
   //   table.
   std::optional<ShortForm> find(schedule::ExprId id, bool on_cpu);
+  // The short form of a number of 8 bits for a store that saturates 32-bit integers: a rounded integer that need not be
+  // saturated. nullopt if the number is not a rounded f32 that is saturated.
+  std::optional<ShortForm> unsaturated(schedule::ExprId byte) const;
 
  private:
   using Values = std::array<uint8_t, 256>;

@@ -51,4 +51,17 @@ __device__ inline uint32_t floats_to_bfloats_relu(float low, float high) {
   return y;
 }
 
+// Saturates two integers to the range of T, which is int8_t or uint8_t, and packs them into the low half of a word. The
+// low half of `above` becomes the high half of the word.
+template <typename T>
+__device__ inline uint32_t pack_saturated(int32_t low, int32_t high, uint32_t above) {
+  uint32_t y;
+  if constexpr (T(-1) < T(0)) {
+    asm("cvt.pack.sat.s8.s32.b32 %0, %1, %2, %3;" : "=r"(y) : "r"(high), "r"(low), "r"(above));
+  } else {
+    asm("cvt.pack.sat.u8.s32.b32 %0, %1, %2, %3;" : "=r"(y) : "r"(high), "r"(low), "r"(above));
+  }
+  return y;
+}
+
 }  // namespace heddle::tile::cuda

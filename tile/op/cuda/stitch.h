@@ -9,5 +9,6 @@
 #include "tile/op/arith.h"
 #include "tile/op/cuda/loads.h"
 #include "tile/op/cuda/math.h"
+#include "tile/op/cuda/rounding.h"
 #include "tile/op/cuda/team.h"
 #include "tile/op/narrow.h"

@@ -259,6 +259,10 @@ class EpilogueWriter {
     for (size_t i = 0; i < e_.stores.size(); ++i) {
       const Epilogue::Store& store = e_.stores[i];
       const DType storage = operands_[store.operand].dtype;
+      if (returned_ == i && (storage == DType::kU8 || storage == DType::kI8)) {
+        write_returned(emitter.unsaturated(facts_.stored(i)));  // the kernel saturates
+        continue;
+      }
       const TextValue value = emitter.value(facts_.stored(i));
       std::string text = emitter.vector(facts_.stored(i));
       if (storage == DType::kBool) {

@@ -58,27 +58,30 @@ std::vector<Store> stores_of(const KernelExprs& exprs, const ir::Graph& graph) {
 std::optional<VarId> vector_variable(const KernelExprs& exprs, const ir::Graph& graph, std::optional<VarId> serial) {
   std::optional<VarId> vector;
   std::map<VarId, double> weight;
-  const auto access = [&](const Index& index, double bytes) {
+  const auto access = [&](const Index& index, double cost) {
     for (const auto& [id, c] : index.terms) {
       const Atom& atom = exprs.pool.indices.atom(id);
-      if (atom.kind == Atom::Kind::kVar && c == 1) weight[atom.id] += bytes;
+      if (atom.kind == Atom::Kind::kVar && c == 1) weight[atom.id] += cost;
     }
+  };
+  // Where nothing is reduced, an access that jumps along the vector costs a sector of memory, whatever its size.
+  const bool points = exprs.sites.empty();
+  const auto cost_of = [&](uint64_t vars, DType dtype) {
+    return static_cast<double>(exprs.volume(vars) * (points ? 1 : static_cast<int64_t>(size_of(dtype))));
   };
   visit_exprs(exprs.pool, exprs.values(), [&](ExprId id) {
     const Expr& expr = exprs.pool[id];
-    if (expr.kind != Expr::Kind::kLoad) return;
-    access(expr.index, static_cast<double>(exprs.volume(exprs.pool.vars(id)) * size_of(expr.dtype)));
+    if (expr.kind == Expr::Kind::kLoad) access(expr.index, cost_of(exprs.pool.vars(id), expr.dtype));
   });
   for (const Store& s : stores_of(exprs, graph)) {
     // A store with a stride costs more than a load with one: it also reads the line. Where nothing is reduced, what
     // jumps along the vector may still lie side by side for neighbouring threads, which serves loads only.
-    const double factor = exprs.sites.empty() ? 3 : 1.5;
-    access(s.at, factor * static_cast<double>(exprs.volume(exprs.pool.vars(s.at)) * size_of(s.dtype)));
+    access(s.at, (points ? 3 : 1.5) * cost_of(exprs.pool.vars(s.at), s.dtype));
   }
   double most = 0;
-  for (const auto& [var, bytes] : weight) {
-    if (bytes >= most && exprs.pool.indices.extent(var) > 1 && serial != var) {
-      most = bytes;
+  for (const auto& [var, cost] : weight) {
+    if (cost >= most && exprs.pool.indices.extent(var) > 1 && serial != var) {
+      most = cost;
       vector = var;
     }
   }

@@ -212,14 +212,14 @@ struct MadePiece<Matrices, Out, Value, 2> {
 
   __device__ void set(int j, int h, const Value (&v)[2]) { pair[j][h] = pack<Out>(to_float(v[0]), to_float(v[1])); }
 };
-// Laid out like ResidualFragments of bytes. Pairs with h = 0 must be set first.
+// The pair in the upper row is in the high half of a word, the pair 8 rows below it in the low half. Values are
+// saturated. Pairs with h = 0 must be set first.
 template <int Matrices, typename Out, typename Value>
 struct MadePiece<Matrices, Out, Value, 1> {
   uint32_t pairs[Matrices];
 
   __device__ void set(int j, int h, const Value (&v)[2]) {
-    const uint32_t pair = (static_cast<uint32_t>(v[0]) & 0xff) | (static_cast<uint32_t>(v[1]) & 0xff) << 8;
-    pairs[j] = h == 0 ? pair : pairs[j] | pair << 16;
+    pairs[j] = cuda::pack_saturated<Out>(v[0], v[1], h == 0 ? 0 : pairs[j]);
   }
 };
 
@@ -233,9 +233,10 @@ __device__ inline void lay_piece(const MadePiece<Matrices, Out, Value>& made, ui
 #pragma unroll
       for (int j = jj; j < jj + 2 && j < Matrices; ++j) {
         const int r = lane / 4, c = 8 * j + 2 * (lane % 4);
-        *reinterpret_cast<uint16_t*>(buffer + swizzle<Swizzle>(r * Bytes + c)) = static_cast<uint16_t>(made.pairs[j]);
-        *reinterpret_cast<uint16_t*>(buffer + swizzle<Swizzle>((r + 8) * Bytes + c)) =
+        *reinterpret_cast<uint16_t*>(buffer + swizzle<Swizzle>(r * Bytes + c)) =
             static_cast<uint16_t>(made.pairs[j] >> 16);
+        *reinterpret_cast<uint16_t*>(buffer + swizzle<Swizzle>((r + 8) * Bytes + c)) =
+            static_cast<uint16_t>(made.pairs[j]);
       }
     } else if constexpr (sizeof(Out) == 2) {  // matrix i: rows from 8 * (i % 2), columns from 8 * (jj + i / 2)
       const uint32_t r = lane % 8 + (lane / 8 % 2) * 8, j = jj + lane / 16;

@@ -148,7 +148,8 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const GpuTarget&
       tile::gemm_piece(stored_n(p, c), static_cast<int>(size_of(p.out))).bytes % 64 != 0) {
     return "the epilogue of so wide pieces of rows exceeds the registers";
   }
-  if (is_int(p.in) && pieces && c.ping_pong && c.tile_m == 64 && c.cluster_m * c.cluster_n > 1) {
+  const bool by_epilogue = store_of(p, c) == GemmStore::kEpilogue;
+  if (is_int(p.in) && c.cluster_m * c.cluster_n > 1 && (by_epilogue || (pieces && c.ping_pong && c.tile_m == 64))) {
     return "the loads of a cluster and conversions of sums exceed the registers";
   }
   const bool rows = store_of(p, c) == GemmStore::kRows && !c.swapped && sums <= kManySumsForRows;

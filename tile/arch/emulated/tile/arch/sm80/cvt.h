@@ -57,4 +57,11 @@ inline uint32_t floats_to_bfloats_relu(float low, float high) {
   return floats_to_bfloats(low < 0 ? 0 : low, high < 0 ? 0 : high);
 }
 
+template <typename T>
+inline uint32_t pack_saturated(int32_t low, int32_t high, uint32_t above) {
+  constexpr int32_t kLeast = T(-1) < T(0) ? -128 : 0, kMost = kLeast + 255;
+  const auto byte = [](int32_t x) { return static_cast<uint32_t>(x < kLeast ? kLeast : x > kMost ? kMost : x) & 0xff; };
+  return byte(low) | byte(high) << 8 | above << 16;
+}
+
 }  // namespace heddle::tile::cuda

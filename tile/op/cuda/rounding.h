@@ -1,0 +1,34 @@
+// Rounding without the slow conversion instructions of GPUs.
+#pragma once
+
+#include "tile/op/arith.h"
+
+namespace heddle::tile {
+
+namespace detail {
+// 1.5 * 2^23. The last bit of a sum of this number and one below 2^22 is 1, so the addition rounds, ties to even.
+inline constexpr float kRoundingShift = 12582912.f;
+}  // namespace detail
+
+// Rounds to the nearest integer, ties to even. Requires numbers below 2^22.
+template <int W>
+TILE_INLINE vec<float, W> round_even_small(vec<float, W> a) {
+  const vec<float, W> shift = splat<W>(detail::kRoundingShift);
+  return (a + shift) - shift;
+}
+
+// Rounds to the nearest integer, ties to even, and adds Zero. The result need not be in the range of To, an integer
+// type of 8 bits, but becomes the right number if it is saturated to this range. NaN becomes 0 if To is signed,
+// otherwise a number that is saturated to 0.
+template <typename To, int Zero = 0, int W>
+TILE_INLINE vec<int32_t, W> unsaturated(vec<float, W> a) {
+  // As integers, the bits of positive floats have the order of the floats, so sums that are too large for rounding are
+  // in order, too.
+  constexpr float kLeast = -8388608.f;
+  constexpr int32_t kShiftBits = 0x4b400000;
+  vec<float, W> bounded = detail::greater_or_second(a, splat<W>(kLeast));
+  if constexpr (is_signed<To>) bounded = select(is_nan(a), splat<W>(float(-Zero)), bounded);
+  return bit_cast<int32_t>(bounded + splat<W>(detail::kRoundingShift)) + splat<W>(int32_t(Zero) - kShiftBits);
+}
+
+}  // namespace heddle::tile
