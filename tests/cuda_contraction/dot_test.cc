@@ -152,6 +152,7 @@ TEST(CudaDot, Few) {
   batch.add("columns", matmul_text("f32", 70, 3, 40, "", true, true, false), few);
   batch.add("half", matmul_text("f16", 3, 72, 64, "", true, true, false), {.tolerance = 2e-3, .family = "skinny"});
   batch.add("half, along rows", matmul_text("f16", 2, 72, 64), {.tolerance = 2e-3, .family = "skinny"});
+  batch.add("bytes along rows", matmul_text("i8", 2, 528, 24, "i32"), few);
   batch.run();
   batch.compile();
 }

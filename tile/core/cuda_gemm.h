@@ -167,6 +167,7 @@ TILE_HD constexpr uint32_t gemm_class_skip(uint32_t skip, uint32_t number, uint3
 
 inline constexpr int kGemmRowBytes = 128;       // bytes of k in one row of a stage, for all types: the widest swizzle
 inline constexpr int kGemmNeighbours = 8;       // columns of D per call of an epilogue that stores them
+inline constexpr int kSkinnyRows = 8;           // most wide rows that a thread of skinny.h loads at once
 inline constexpr int kGemmStagingBytes = 2048;  // bytes of each of a warp's two buffers, if the warp stores no pieces
 
 // A piece is the part of D that a warp stores at once: 16 rows with `bytes` bytes each. Consecutive pieces use the

@@ -33,7 +33,8 @@ struct WideTraits {
   static constexpr int kMost = 16 / sizeof(typename Wide::Element);
   static constexpr int kWidthRow = known_vector_length<0, Chain>(kMost), kWidthK = known_vector_length<1, Chain>(kMost);
   static constexpr bool kAlongK = kWidthK >= kWidthRow;
-  static constexpr int kWidth = kAlongK ? kWidthK : kWidthRow;  // elements per load
+  // Elements per load. Along rows, a thread sums up those of its load, and then stores those of one row of the block.
+  static constexpr int kWidth = kAlongK ? kWidthK : kWidthRow < kSkinnyRows ? kWidthRow : kSkinnyRows;
 };
 template <IsPackedRows Wide, typename In>
 struct WideTraits<Wide, In> {

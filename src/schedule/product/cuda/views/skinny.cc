@@ -16,9 +16,14 @@ const OperandTraits& wide_of(const TileProblem& p, const SkinnyConfig& c) {
   return c.swapped ? p.a : p.b;
 }
 
+// Elements of a load of the wide operand.
+int width_of(const OperandTraits& wide) {
+  return wide.along_k ? wide.width : std::min(wide.width, tile::kSkinnyRows);
+}
+
 // Bytes of a load of the wide operand. Packed weights are loaded by words.
 int load_bytes(const OperandTraits& wide) {
-  return wide.bits != 0 ? 4 : wide.width * static_cast<int>(size_of(wide.element));
+  return wide.bits != 0 ? 4 : width_of(wide) * static_cast<int>(size_of(wide.element));
 }
 
 int shared_bytes_of(const TileProblem& p, const SkinnyConfig& c) {
@@ -39,7 +44,7 @@ double few_us(const TileProblem& p, const SkinnyConfig& c, const GpuTarget& targ
   const int64_t rows = std::min<int64_t>(c.rows, count), busy = std::min<int64_t>(c.warps, ceil_div(count, rows));
   const double warps = std::min(units * static_cast<double>(wide.along_k ? busy : c.warps) / target.sms,
                                 8.0 * blocks_of_sm(c.threads(), shared_bytes_of(p, c), registers_of(p, c), target));
-  const int64_t lanes = wide.along_k ? 32 : std::min<int64_t>(32, ceil_div(count, wide.width));
+  const int64_t lanes = wide.along_k ? 32 : std::min<int64_t>(32, ceil_div(count, width_of(wide)));
   const double pieces = wide.along_k ? 2.0 * static_cast<double>(rows) : 4;
   const double in_flight = warps * static_cast<double>(lanes) * load_bytes(wide) * pieces;
   const double share = std::min(1.0, in_flight / 32768) * (load_bytes(wide) >= 8 || wide.bits != 0 ? 0.92 : 0.6);
@@ -53,7 +58,7 @@ double few_us(const TileProblem& p, const SkinnyConfig& c, const GpuTarget& targ
   const auto address = [](const OperandTraits& o) { return o.image ? 150.0 : 8.0; };
   const OperandTraits& few = c.swapped ? p.b : p.a;
   const double of_few = wide.along_k ? address(few) * c.few / c.rows : address(few) * c.few;
-  const double instructions = elements / wide.width * (address(wide) + of_few) / (128 * cycles);
+  const double instructions = elements / width_of(wide) * (address(wide) + of_few) / (128 * cycles);
   return std::max(memory, arithmetic + instructions);
 }
 
@@ -74,8 +79,8 @@ class SkinnyFamily : public ViewFamilyOf<SkinnyConfig> {
       const OperandTraits& wide = wide_of(p, c);
       for (const int rows : {1, 2, 4}) {
         c.rows = rows;
-        c.tile_n = wide.along_k ? c.warps * rows : 32 * wide.width;
-        c.tile_k = wide.along_k ? 32 * wide.width : c.warps * 8;
+        c.tile_n = wide.along_k ? c.warps * rows : 32 * width_of(wide);
+        c.tile_k = wide.along_k ? 32 * width_of(wide) : c.warps * 8;
         add_splits(found, p, c, wide.along_k ? 2 : 1, target);
         if (!wide.along_k) break;
       }

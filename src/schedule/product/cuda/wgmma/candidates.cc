@@ -149,7 +149,7 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const GpuTarget&
     return "the epilogue of so wide pieces of rows exceeds the registers";
   }
   const bool by_epilogue = store_of(p, c) == GemmStore::kEpilogue;
-  if (is_int(p.in) && c.cluster_m * c.cluster_n > 1 && (by_epilogue || (pieces && c.ping_pong && c.tile_m == 64))) {
+  if (is_int(p.in) && c.cluster_m * c.cluster_n > 1 && (by_epilogue || p.out != DType::kI32)) {
     return "the loads of a cluster and conversions of sums exceed the registers";
   }
   const bool rows = store_of(p, c) == GemmStore::kRows && !c.swapped && sums <= kManySumsForRows;
