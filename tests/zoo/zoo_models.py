@@ -27,7 +27,11 @@ SMALL = {
     "asr": (67, 0, 0),
     "crnn": (0, 64, 0),
     "dien": (13, 0, 0),
+    "sd-text": (9, 0, 64),
     "sd-unet": (7, 16, 64),
+    "sd-vae-decoder": (0, 8, 32),
+    "sdxl-text-2": (9, 0, 64),
+    "sdxl-unet": (7, 8, 32),
 }
 DEFAULT = (0, 0, 0)
 # Models of the same operators: an ordinary run compares the first of a family in f32 with ONNX Runtime and verifies the
