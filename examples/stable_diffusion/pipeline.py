@@ -1,0 +1,133 @@
+"""Stable Diffusion 1.x and XL on Heddle: text encoders, the steps of a scheduler and the decoder, each one graph."""
+import tempfile
+from typing import NamedTuple
+
+import heddle
+import numpy as np
+
+import graphs
+import schedule
+from folder import Folder
+from tokens import Tokenizer
+
+
+class Request(NamedTuple):
+    prompt: str
+    negative: str = ""
+    seed: int = 0
+    steps: int = 50
+    guidance: float = 7.5
+    scheduler: str = "ddim"
+
+
+class Texts(NamedTuple):
+    by_name: dict  # inputs of the step: without the prompt, then with it, for each picture
+    cut_tokens: int  # of the prompt, which did not fit
+
+
+class Result(NamedTuple):
+    pixels: np.ndarray  # [pictures, height, width, 3] of bytes
+    cut_tokens: int
+
+
+class Pipeline:
+    """Compiled for a number of pictures of one size. progress: called with a line while it compiles."""
+
+    def __init__(self, path, *, pictures=1, height=None, width=None, target="cpu", precision="f16", threads=0, progress=print):
+        self.folder, self.pictures, self.target = Folder(path), pictures, target
+        self.size = height or self.folder.default_size, width or self.folder.default_size
+        if any(extent < 64 or extent % 64 for extent in self.size):
+            raise ValueError(f"a picture of {self.size[1]}x{self.size[0]} pixels: both have to be multiples of 64")
+        self.settings = schedule.read(self.folder.scheduler)
+        self.tokenizers = [Tokenizer(folder) for folder in self.folder.tokenizers]
+        self.options = {"target": target, "threads": threads, "external_data_links": True,
+                        "precision": precision if target != "cpu" else "f32"}
+        self.encoders = []
+        for number, path in enumerate(self.folder.text_encoders):
+            progress(f"compiling {path.parent.name}")
+            self.encoders.append(heddle.compile(path, shapes={"input_ids": (2, self.tokenizers[number].length)}, **self.options))
+        self._compile_graphs(progress)
+        self.device = self.step.device
+
+    def _compile_graphs(self, progress):
+        latent = tuple(extent // 8 for extent in self.size)
+        self.latents_shape = self.pictures, graphs.CHANNELS, *latent
+        with tempfile.TemporaryDirectory() as scratch:
+            progress("compiling unet with the scheduler")
+            path = graphs.step_graph(self.folder.unet, scratch, self.pictures, self._text_shapes(), latent)
+            self.step = heddle.compile(path, **self.options)
+            progress("compiling vae_decoder")
+            path = graphs.picture_graph(self.folder.decoder, scratch, self.pictures, latent, self.folder.latent_scale)
+            self.decoder = heddle.compile(path, **self.options)
+
+    def _text_shapes(self):
+        """Of the UNet's inputs beside latents and time, without the batch."""
+        outputs = [{port.name: port.shape for port in encoder.outputs} for encoder in self.encoders]
+        tokens = self.tokenizers[0].length
+        if not self.folder.is_xl:
+            return {"encoder_hidden_states": (tokens, outputs[0]["last_hidden_state"][-1])}
+        width = sum(shapes[name][-1] for shapes, name in zip(outputs, self._hidden_states()))
+        return {"encoder_hidden_states": (tokens, width), "text_embeds": outputs[1]["text_embeds"][1:], "time_ids": (6,)}
+
+    def _hidden_states(self):
+        """The outputs of the encoders of XL that the UNet reads: what the last layer but one makes."""
+        names = []
+        for encoder, path in zip(self.encoders, self.folder.text_encoders):
+            states = {int(port.name.split(".")[1]): port.name for port in encoder.outputs if port.name.startswith("hidden_states.")}
+            if len(states) < 2:
+                raise graphs.WrongModel(f"{path} has no outputs hidden_states.N: export it as a part of Stable Diffusion XL")
+            names.append(states[max(states) - 1])
+        return names
+
+    def memory(self):
+        """(part, bytes of weights, bytes of intermediate values) of each part."""
+        parts = {**{path.parent.name: model for path, model in zip(self.folder.text_encoders, self.encoders)},
+                 "unet": self.step, "vae_decoder": self.decoder}
+        return [(name, model.memory.constants, model.memory.values) for name, model in parts.items()]
+
+    def encode(self, prompt, negative):
+        encoded, cut = [], 0
+        for tokenizer, model in zip(self.tokenizers, self.encoders):
+            rows, left = zip(*(tokenizer(text) for text in (negative, prompt)))
+            port = model.inputs[0]
+            encoded.append(model.run({port.name: np.array(rows, np.int32 if port.dtype == "i32" else np.int64)}))
+            cut = max(cut, left[1])
+        if self.folder.is_xl:
+            texts = {"encoder_hidden_states": np.concatenate([out[name] for out, name in zip(encoded, self._hidden_states())], axis=-1),
+                     "text_embeds": encoded[1]["text_embeds"]}
+            if not negative and self.folder.zeros_for_empty:
+                for array in texts.values():
+                    array[0] = 0
+            # The size of the original, where it was cut, and the size that is wanted.
+            texts["time_ids"] = np.array([[*self.size, 0, 0, *self.size]] * 2)
+        else:
+            texts = {"encoder_hidden_states": encoded[0]["last_hidden_state"]}
+        return Texts({graphs.PREFIX + name: np.repeat(array, self.pictures, axis=0).astype(np.float32) for name, array in texts.items()}, cut)
+
+    def noise(self, seed):
+        """Picture i of a seed is picture 0 of seed + i."""
+        shape = self.latents_shape[1:]
+        return np.stack([np.random.default_rng(seed + i).standard_normal(shape, np.float32) for i in range(self.pictures)])
+
+    def run(self, request, told=None):
+        """told(step): called after each step, which waits for the device."""
+        plan = schedule.make(request.scheduler, self.settings, request.steps)
+        table = np.zeros((schedule.TRAINED_STEPS, 4), np.float32)
+        table[: request.steps] = plan.rows
+        texts = self.encode(request.prompt, request.negative)
+        fixed = {graphs.TABLE: table, graphs.GUIDANCE: np.array([request.guidance], np.float32), **texts.by_name}
+        fixed = {name: self._on_device(array) for name, array in fixed.items()}
+        latents = self._on_device(plan.first_scale * self.noise(request.seed))
+        for number in range(request.steps):
+            done = self.step.run({graphs.LATENTS: latents, graphs.STEP: self._on_device(np.array([number])), **fixed})
+            latents = done[graphs.NEXT]
+            if told is not None:
+                self._on_host(done[graphs.TIME])
+                told(number + 1)
+        return Result(self._on_host(self.decoder.run({graphs.LATENTS: latents})[graphs.PIXELS]), texts.cut_tokens)
+
+    def _on_device(self, array):
+        return array if self.device == "cpu" else heddle.tensor(np.ascontiguousarray(array), device=self.device)
+
+    def _on_host(self, array):
+        return array if isinstance(array, np.ndarray) else array.numpy()
