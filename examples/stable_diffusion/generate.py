@@ -40,6 +40,10 @@ def make(arguments):
     show("compiled", last=True)
     print_memory(pipeline)
     request = Request(arguments.prompt, arguments.negative, arguments.seed, arguments.steps, arguments.guidance, arguments.scheduler)
+    if arguments.save:
+        pipeline.save(arguments.save, request)
+        print(arguments.save)
+        return
     start = time.perf_counter()
 
     def told(step):
@@ -62,6 +66,7 @@ def main():
     parser.add_argument("folder", help="the exported model: text_encoder/, unet/, vae_decoder/, tokenizer/, scheduler/")
     parser.add_argument("prompt")
     parser.add_argument("-o", "--output", default="picture.png", help="with several pictures, -1, -2, ... is added to the name")
+    parser.add_argument("--save", help="write a folder for examples/cpp/stable_diffusion.cc in place of pictures")
     parser.add_argument("--negative", default="", help="what the picture is to be unlike")
     parser.add_argument("--pictures", type=int, default=1, help="at once, from the seeds SEED, SEED + 1, ...")
     parser.add_argument("--steps", type=int, default=50)

@@ -1,4 +1,5 @@
 """Stable Diffusion 1.x and XL on Heddle: text encoders, the steps of a scheduler and the decoder, each one graph."""
+import pathlib
 import tempfile
 from typing import NamedTuple
 
@@ -109,9 +110,25 @@ class Pipeline:
         shape = self.latents_shape[1:]
         return np.stack([np.random.default_rng(seed + i).standard_normal(shape, np.float32) for i in range(self.pictures)])
 
+    def plan_of(self, request):
+        return schedule.make(request.scheduler, self.settings, request.steps)
+
+    def save(self, path, request):
+        """A request as files that examples/cpp/stable_diffusion.cc runs without this folder, Python and a compiler."""
+        if self.folder.is_xl:
+            raise ValueError("the C++ program has no second text encoder: it runs Stable Diffusion 1.x")
+        path = pathlib.Path(path)
+        path.mkdir(parents=True, exist_ok=True)
+        for name, model in (("text_encoder", self.encoders[0]), ("step", self.step), ("decoder", self.decoder)):
+            model.save(path / f"{name}.plan")
+        plan = self.plan_of(request)
+        np.savetxt(path / "tokens.txt", [self.tokenizers[0](text)[0] for text in (request.negative, request.prompt)], "%d")
+        np.savetxt(path / "schedule.txt", [request.guidance, *plan.rows.ravel()])
+        np.savetxt(path / "noise.txt", (plan.first_scale * self.noise(request.seed)).ravel())
+
     def run(self, request, told=None):
         """told(step): called after each step, which waits for the device."""
-        plan = schedule.make(request.scheduler, self.settings, request.steps)
+        plan = self.plan_of(request)
         table = np.zeros((schedule.TRAINED_STEPS, 4), np.float32)
         table[: request.steps] = plan.rows
         texts = self.encode(request.prompt, request.negative)

@@ -1,4 +1,4 @@
-"""examples/stable_diffusion ($HEDDLE_EXAMPLES) on small seeded models, beside the same networks in ONNX Runtime with the
+"""examples/stable_diffusion ($HEDDLE_EXAMPLES) and its C++ program ($HEDDLE_CPP_EXAMPLE) on small seeded models, beside the same networks in ONNX Runtime with the
 schedulers' published formulas.
 """
 import json
@@ -10,14 +10,18 @@ import sys
 import tempfile
 import unittest
 
+import heddle
 import numpy as np
 import onnx
 import onnxruntime
+from onnx import helper, numpy_helper
+from PIL import Image
 
 import diffusion_models as small
 
 EXAMPLE = pathlib.Path(os.environ["HEDDLE_EXAMPLES"]) / "stable_diffusion"
 TARGET = os.environ.get("HEDDLE_TEST_TARGET", "cpu")
+CPP = os.environ.get("HEDDLE_CPP_EXAMPLE")
 sys.path.insert(0, str(EXAMPLE))
 
 import folder as folders  # noqa: E402
@@ -128,9 +132,23 @@ class StableDiffusion(unittest.TestCase):
         for part in ("text_encoder", "unet", "vae_decoder", "GB in all", "picture-2.png"):
             self.assertIn(part, done.stdout)
         self.assertIn("pictures a second", done.stderr)
-        from PIL import Image
         pixels = np.asarray(Image.open(self.scratch / "picture-1.png"))
         np.testing.assert_array_equal(pixels, self.pipeline.run(Request(PROMPT, steps=2)).pixels[0])
+
+    @unittest.skipUnless(CPP, "there is no libpng")
+    def test_cpp_program(self):
+        saved, output = self.scratch / "saved", self.scratch / "cpp.png"
+        request = Request(PROMPT, "dark", 8, 3, 4.0, "euler")
+        self.pipeline.save(saved, request)
+        done = subprocess.run([CPP, saved, output], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("step 3 of 3", done.stderr)
+        expected = self.pipeline.run(request).pixels.reshape(128, 64, 3)
+        self.assertLessEqual(np.abs(np.asarray(Image.open(output)).astype(int) - expected).max(), 1)
+        (saved / "noise.txt").write_text("no number")
+        done = subprocess.run([CPP, saved, output], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("noise.txt", done.stderr)
 
     def test_weights_beside_the_model(self):
         folder = self.copy("external")
@@ -140,6 +158,7 @@ class StableDiffusion(unittest.TestCase):
         pipeline = Pipeline(folder, pictures=2, target=TARGET, precision="f32", progress=lambda text: None)
         np.testing.assert_array_equal(pipeline.run(Request(PROMPT, steps=1)).pixels, self.pipeline.run(Request(PROMPT, steps=1)).pixels)
 
+    @unittest.skipUnless(os.environ.get("HEDDLE_ALL_INSTANCES"), "takes half a minute")
     def test_f16_files(self):
         folder = self.scratch / "half"
         small.write(folder, pictures=1, type="f16")
@@ -187,6 +206,48 @@ class StableDiffusion(unittest.TestCase):
         result = pipeline.run(Request(PROMPT, steps=3, guidance=4.0))
         expected = Reference(folder, texts).pixels(latents * 0.18215 / 0.13025)
         self.assertLess(np.abs(result.pixels - expected).max(), 0.6)
+
+
+def tiny_unet(path, real, time, time_shape):
+    """scale * sample + the mean of the text + time / 1000, with inputs of these types and open extents."""
+    nodes = [helper.make_node("Cast", ["timestep"], ["cast"], to=real), helper.make_node("Reshape", ["cast", "column"], ["number"]), helper.make_node("Mul", ["number", "per_step"], ["moment"]),
+             helper.make_node("ReduceMean", ["encoder_hidden_states"], ["mean"], axes=[1, 2], keepdims=1),
+             helper.make_node("Unsqueeze", ["mean", "last"], ["text"]), helper.make_node("Mul", ["sample", "scale"], ["scaled"]),
+             helper.make_node("Add", ["scaled", "text"], ["sum"]), helper.make_node("Add", ["sum", "moment"], ["out_sample"])]
+    kind = helper.tensor_dtype_to_np_dtype(real)
+    constants = [numpy_helper.from_array(np.asarray(value, dtype), name)
+                 for name, value, dtype in (("scale", 0.5, kind), ("per_step", 1e-3, kind), ("last", [3], np.int64), ("column", [-1, 1, 1, 1], np.int64))]
+    ports = [helper.make_tensor_value_info("sample", real, ["b", 4, "h", "w"]), helper.make_tensor_value_info("timestep", time, time_shape),
+             helper.make_tensor_value_info("encoder_hidden_states", real, ["b", "t", 8])]
+    result = helper.make_tensor_value_info("out_sample", real, ["b", 4, "h", "w"])
+    graph = helper.make_graph(nodes, "unet", ports, [result], constants)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)]), path)
+
+
+class Graphs(unittest.TestCase):
+    def test_types_and_forms_of_exports(self):
+        random = np.random.default_rng(0)
+        latents, text = random.standard_normal((3, 4, 2, 5), np.float32), random.standard_normal((6, 7, 8), np.float32)
+        rows = schedule.make("euler", small.SCHEDULER, 9).rows
+        table = np.zeros((schedule.TRAINED_STEPS, 4), np.float32)
+        table[:9] = rows
+        f16, f32, i64 = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
+        for real, time, time_shape in ((f16, i64, []), (f16, f16, ["steps"]), (f32, i64, [1]), (f32, f32, [6])):
+            with self.subTest(real=real, time=time, shape=time_shape), tempfile.TemporaryDirectory() as scratch:
+                path = pathlib.Path(scratch) / "unet/model.onnx"
+                tiny_unet(path, real, time, time_shape)
+                made = graphs.step_graph(path, scratch, 3, {"encoder_hidden_states": (7, 8)}, (2, 5))
+                step = heddle.compile(made, target=TARGET, threads=1)
+                got = step.run({graphs.LATENTS: latents, graphs.STEP: np.array([4]), graphs.TABLE: table,
+                                graphs.GUIDANCE: np.array([3.0], np.float32), "pipeline.encoder_hidden_states": text})
+                moment, scale, keep, move = rows[4].astype(float)
+                number = int(moment) if time == i64 else moment
+                means = np.float64(text).mean(axis=(1, 2)).reshape(2, 3, 1, 1, 1)
+                predicted = [0.5 * scale * latents + mean + number / 1000 for mean in means]
+                expected = keep * latents + move * (predicted[0] + 3 * (predicted[1] - predicted[0]))
+                self.assertLess(beside(got[graphs.NEXT], expected), 3e-3 if real == f16 else 1e-5)
+                self.assertEqual(got[graphs.TIME], rows[4, 0])
 
 
 class Schedules(unittest.TestCase):
