@@ -37,7 +37,7 @@ DEFAULT = (0, 0, 0)
 # Models of the same operators: an ordinary run compares the first of a family in f32 with ONNX Runtime and verifies the
 # second in a type of 16 bits. A model of no family is in both.
 FAMILIES = (("resnet18", "resnet50"), ("vgg16", "vgg19"), ("repvgg-a0", "repvgg-b0"), ("gpt2-step", "gpt2"),
-            ("llama-step", "llama"), ("t5-small", "transformer"))
+            ("llama-step", "llama"), ("t5-small", "transformer"), ("sd-unet", "sdxl-unet"), ("sd-text", "sdxl-text-2"))
 
 
 def takes_all():
