@@ -55,38 +55,21 @@ heddle::Tensor output_of(const heddle::Model& model, const Tensors& inputs, cons
   throw std::runtime_error("a plan has no output " + name + ": it belongs to another folder");
 }
 
-// Rows [2,...] of the encoder, the first without the prompt, for each picture.
-heddle::Tensor repeated(const heddle::Model& step, const std::string& name, const heddle::Tensor& rows) {
-  std::vector<double> values;
-  const std::span<const float> all = rows.values<float>();
-  const size_t each = all.size() / 2;
-  for (const size_t row : {size_t{0}, size_t{1}}) {
-    for (const heddle::PortInfo& port : step.inputs()) {
-      if (port.name != name) continue;
-      for (int64_t i = 0; i < port.shape[0] / 2; ++i) {
-        values.insert(values.end(), all.begin() + static_cast<std::ptrdiff_t>(row * each),
-                      all.begin() + static_cast<std::ptrdiff_t>((row + 1) * each));
-      }
-    }
-  }
-  return tensor_of(step, name, values);
-}
-
 heddle::Tensor pixels_of(const std::string& folder) {
   const heddle::Model encoder = heddle::Model::load(folder + "/text_encoder.plan");
   const heddle::Model step = heddle::Model::load(folder + "/step.plan");
   const heddle::Model decoder = heddle::Model::load(folder + "/decoder.plan");
 
-  const std::string ids = encoder.inputs()[0].name, text = "pipeline.encoder_hidden_states";
-  const heddle::Tensor rows =
-      output_of(encoder, {{ids, tensor_of(encoder, ids, numbers_in(folder + "/tokens.txt"))}}, "last_hidden_state");
+  const heddle::Tensor text =
+      output_of(encoder, {{"input_ids", tensor_of(encoder, "input_ids", numbers_in(folder + "/tokens.txt"))}},
+                "pipeline.last_hidden_state");
   const std::vector<double> schedule = numbers_in(folder + "/schedule.txt");  // the guidance, then the table
   const std::span<const double> table = std::span(schedule).subspan(1);
   constexpr size_t kColumns = 4;
   Tensors inputs = {{"pipeline.guidance", tensor_of(step, "pipeline.guidance", std::span(schedule).first(1))},
                     {"pipeline.table", tensor_of(step, "pipeline.table", table)},
                     {"pipeline.latents", tensor_of(step, "pipeline.latents", numbers_in(folder + "/noise.txt"))},
-                    {text, repeated(step, text, rows)}};
+                    {"pipeline.encoder_hidden_states", text}};
   for (size_t i = 0; i < table.size() / kColumns; ++i) {
     inputs["pipeline.step"] = tensor_of(step, "pipeline.step", std::vector<double>{static_cast<double>(i)});
     inputs["pipeline.latents"] = output_of(step, inputs, "pipeline.next_latents");

@@ -1,4 +1,5 @@
-"""ONNX graphs around the networks of a folder: a step of a scheduler around the UNet, and pixels behind the decoder.
+"""ONNX graphs around the networks of a folder: rows for each picture behind a text encoder, a step of a scheduler around
+the UNet, and pixels behind the decoder.
 
 Weights stay where they are: a graph is written to a folder of its own with links to the files of the network's weights.
 """
@@ -12,6 +13,7 @@ from schedule import TRAINED_STEPS
 
 PREFIX = "pipeline."  # of all names that are added, so that they clash with none of the network
 LATENTS, STEP, TABLE, GUIDANCE, TIME, PIXELS = (PREFIX + name for name in ("latents", "step", "table", "guidance", "time", "pixels"))
+TOKENS = "input_ids"
 NEXT = PREFIX + "next_latents"
 CHANNELS = 4  # of latents
 
@@ -62,21 +64,21 @@ class Wrapped:
         self.graph.initializer.append(numpy_helper.from_array(np.asarray(values, dtype), name))
         return name
 
-    def finish(self, folder, inputs, outputs):
+    def finish(self, scratch, inputs, outputs):
         """Writes the graph with these inputs and outputs, (name, type, shape), in place of its own; returns the path."""
         del self.graph.node[:], self.graph.input[:], self.graph.output[:], self.graph.value_info[:]
         self.graph.node.extend([*self.front, *self.own_nodes, *self.back])
         self.graph.input.extend(helper.make_tensor_value_info(*port) for port in inputs)
         self.graph.output.extend(helper.make_tensor_value_info(*port) for port in outputs)
-        folder = pathlib.Path(folder)
+        folder = pathlib.Path(scratch) / self.path.parent.name
+        folder.mkdir()
         for name in external_files(self.model):
             if pathlib.PurePath(name).is_absolute() or ".." in pathlib.PurePath(name).parts:
                 raise WrongModel(f"{self.path}: its weights are in {name}, outside its folder")
             link = folder / name
             link.parent.mkdir(parents=True, exist_ok=True)
-            if not link.exists():
-                link.symlink_to((self.path.parent / name).resolve())
-        path = folder / f"{self.path.parent.name}.onnx"
+            link.symlink_to((self.path.parent / name).resolve())
+        path = folder / "model.onnx"
         onnx.save(self.model, path)
         return path
 
@@ -91,7 +93,36 @@ def external_files(model):
             for entry in tensor.external_data if entry.key == "location"}
 
 
-def step_graph(path, folder, pictures, text, latent):
+def text_graph(path, scratch, pictures, tokens, outputs):
+    """A text encoder of the token ids of two texts, [2, tokens]: without the prompt, then with it.
+
+    Its outputs of these names are f32 and have as many equal rows as pictures for each text.
+    """
+    encoder = Wrapped(path)
+    encoder.require(TOKENS)
+    encoder.require_shape(TOKENS, (2, tokens))
+    own = {value.name for value in encoder.graph.output}
+    missing = [name for name in outputs if name not in own]
+    if missing:
+        raise WrongModel(f"{path} has no output {missing[0]}: it has {', '.join(sorted(own))}")
+    rows = encoder.constant([0] * pictures + [1] * pictures, np.int64)
+    for name in outputs:
+        real = encoder.node(encoder.back, "Cast", name, to=TensorProto.FLOAT)
+        encoder.node(encoder.back, "Gather", real, rows, axis=0, output=PREFIX + name)
+    return encoder.finish(scratch, [(TOKENS, encoder.type_of(TOKENS), (2, tokens))],
+                          [(PREFIX + name, TensorProto.FLOAT, None) for name in outputs])
+
+
+def hidden_state_of(path):
+    """The output of a text encoder of XL that the UNet reads: what the last layer but one makes."""
+    names = [value.name for value in onnx.load(path, load_external_data=False).graph.output]
+    states = {int(name.split(".")[1]): name for name in names if name.startswith("hidden_states.")}
+    if len(states) < 2:
+        raise WrongModel(f"{path} has no outputs hidden_states.N: export it as a part of Stable Diffusion XL")
+    return states[max(states) - 1]
+
+
+def step_graph(path, scratch, pictures, text, latent):
     """A step of a scheduler (schedule.py) with classifier-free guidance around the UNet.
 
     text: shapes of the UNet's further inputs by name, without the batch; latent: height and width of the latents. The
@@ -133,13 +164,13 @@ def step_graph(path, folder, pictures, text, latent):
     unet.node(b, "Add", unet.node(b, "Mul", LATENTS, keep), moved, output=NEXT)
 
     real, texts = TensorProto.FLOAT, [(PREFIX + name, TensorProto.FLOAT, (2 * pictures, *shape)) for name, shape in text.items()]
-    return unet.finish(folder,
+    return unet.finish(scratch,
                        [(LATENTS, real, latents), (STEP, TensorProto.INT64, (1,)), (TABLE, real, (TRAINED_STEPS, 4)),
                         (GUIDANCE, real, (1,)), *texts],
                        [(NEXT, real, latents), (TIME, real, (1,))])
 
 
-def picture_graph(path, folder, pictures, latent, scale):
+def picture_graph(path, scratch, pictures, latent, scale):
     """The decoder of latents, and pixels [pictures, height, width, 3] of bytes behind it. scale: of the latents."""
     decoder = Wrapped(path)
     decoder.require("latent_sample")
@@ -153,5 +184,5 @@ def picture_graph(path, folder, pictures, latent, scale):
     bounded = decoder.node(b, "Clip", decoder.node(b, "Round", level), decoder.constant(0, np.float32), decoder.constant(255, np.float32))
     last = decoder.node(b, "Transpose", bounded, perm=[0, 2, 3, 1])
     decoder.node(b, "Cast", last, to=TensorProto.UINT8, output=PIXELS)
-    return decoder.finish(folder, [(LATENTS, TensorProto.FLOAT, (pictures, CHANNELS, *latent))],
+    return decoder.finish(scratch, [(LATENTS, TensorProto.FLOAT, (pictures, CHANNELS, *latent))],
                           [(PIXELS, TensorProto.UINT8, (pictures, *(8 * extent for extent in latent), 3))])

@@ -43,42 +43,35 @@ class Pipeline:
         self.tokenizers = [Tokenizer(folder) for folder in self.folder.tokenizers]
         self.options = {"target": target, "threads": threads, "external_data_links": True,
                         "precision": precision if target != "cpu" else "f32"}
-        self.encoders = []
-        for number, path in enumerate(self.folder.text_encoders):
-            progress(f"compiling {path.parent.name}")
-            self.encoders.append(heddle.compile(path, shapes={"input_ids": (2, self.tokenizers[number].length)}, **self.options))
-        self._compile_graphs(progress)
+        self._compile(progress)
         self.device = self.step.device
 
-    def _compile_graphs(self, progress):
-        latent = tuple(extent // 8 for extent in self.size)
+    def _compile(self, progress):
+        folder, latent = self.folder, tuple(extent // 8 for extent in self.size)
         self.latents_shape = self.pictures, graphs.CHANNELS, *latent
+        if folder.is_xl:
+            first, second = (graphs.hidden_state_of(path) for path in folder.text_encoders)
+            self.text_outputs = [[first], [second, "text_embeds"]]
+        else:
+            self.text_outputs = [["last_hidden_state"]]
         with tempfile.TemporaryDirectory() as scratch:
+            self.encoders = []
+            for path, tokenizer, outputs in zip(folder.text_encoders, self.tokenizers, self.text_outputs):
+                progress(f"compiling {path.parent.name}")
+                self.encoders.append(heddle.compile(graphs.text_graph(path, scratch, self.pictures, tokenizer.length, outputs), **self.options))
             progress("compiling unet with the scheduler")
-            path = graphs.step_graph(self.folder.unet, scratch, self.pictures, self._text_shapes(), latent)
-            self.step = heddle.compile(path, **self.options)
+            texts = {name: shape[1:] for name, shape in self._text_shapes().items()}
+            self.step = heddle.compile(graphs.step_graph(folder.unet, scratch, self.pictures, texts, latent), **self.options)
             progress("compiling vae_decoder")
-            path = graphs.picture_graph(self.folder.decoder, scratch, self.pictures, latent, self.folder.latent_scale)
-            self.decoder = heddle.compile(path, **self.options)
+            self.decoder = heddle.compile(graphs.picture_graph(folder.decoder, scratch, self.pictures, latent, folder.latent_scale), **self.options)
 
     def _text_shapes(self):
-        """Of the UNet's inputs beside latents and time, without the batch."""
-        outputs = [{port.name: port.shape for port in encoder.outputs} for encoder in self.encoders]
-        tokens = self.tokenizers[0].length
+        """Of the UNet's inputs beside latents and time."""
+        shapes = [[port.shape for port in encoder.outputs] for encoder in self.encoders]
         if not self.folder.is_xl:
-            return {"encoder_hidden_states": (tokens, outputs[0]["last_hidden_state"][-1])}
-        width = sum(shapes[name][-1] for shapes, name in zip(outputs, self._hidden_states()))
-        return {"encoder_hidden_states": (tokens, width), "text_embeds": outputs[1]["text_embeds"][1:], "time_ids": (6,)}
-
-    def _hidden_states(self):
-        """The outputs of the encoders of XL that the UNet reads: what the last layer but one makes."""
-        names = []
-        for encoder, path in zip(self.encoders, self.folder.text_encoders):
-            states = {int(port.name.split(".")[1]): port.name for port in encoder.outputs if port.name.startswith("hidden_states.")}
-            if len(states) < 2:
-                raise graphs.WrongModel(f"{path} has no outputs hidden_states.N: export it as a part of Stable Diffusion XL")
-            names.append(states[max(states) - 1])
-        return names
+            return {"encoder_hidden_states": shapes[0][0]}
+        hidden = *shapes[0][0][:-1], shapes[0][0][-1] + shapes[1][0][-1]
+        return {"encoder_hidden_states": hidden, "text_embeds": shapes[1][1], "time_ids": (2 * self.pictures, 6)}
 
     def memory(self):
         """(part, bytes of weights, bytes of intermediate values) of each part."""
@@ -90,20 +83,19 @@ class Pipeline:
         encoded, cut = [], 0
         for tokenizer, model in zip(self.tokenizers, self.encoders):
             rows, left = zip(*(tokenizer(text) for text in (negative, prompt)))
-            port = model.inputs[0]
-            encoded.append(model.run({port.name: np.array(rows, np.int32 if port.dtype == "i32" else np.int64)}))
+            (port,) = model.inputs
+            outputs = model.run({port.name: np.array(rows, np.int32 if port.dtype == "i32" else np.int64)})
+            encoded.append(list(outputs.values()))
             cut = max(cut, left[1])
-        if self.folder.is_xl:
-            texts = {"encoder_hidden_states": np.concatenate([out[name] for out, name in zip(encoded, self._hidden_states())], axis=-1),
-                     "text_embeds": encoded[1]["text_embeds"]}
-            if not negative and self.folder.zeros_for_empty:
-                for array in texts.values():
-                    array[0] = 0
-            # The size of the original, where it was cut, and the size that is wanted.
-            texts["time_ids"] = np.array([[*self.size, 0, 0, *self.size]] * 2)
-        else:
-            texts = {"encoder_hidden_states": encoded[0]["last_hidden_state"]}
-        return Texts({graphs.PREFIX + name: np.repeat(array, self.pictures, axis=0).astype(np.float32) for name, array in texts.items()}, cut)
+        if not self.folder.is_xl:
+            return Texts({graphs.PREFIX + "encoder_hidden_states": encoded[0][0]}, cut)
+        texts = {"encoder_hidden_states": np.concatenate([encoded[0][0], encoded[1][0]], axis=-1), "text_embeds": encoded[1][1]}
+        if not negative and self.folder.zeros_for_empty:
+            for array in texts.values():
+                array[: self.pictures] = 0
+        # The size of the original, where it was cut, and the size that is wanted.
+        texts["time_ids"] = np.array([[*self.size, 0, 0, *self.size]] * (2 * self.pictures), np.float32)
+        return Texts({graphs.PREFIX + name: array for name, array in texts.items()}, cut)
 
     def noise(self, seed):
         """Picture i of a seed is picture 0 of seed + i."""

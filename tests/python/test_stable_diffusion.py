@@ -152,9 +152,10 @@ class StableDiffusion(unittest.TestCase):
 
     def test_weights_beside_the_model(self):
         folder = self.copy("external")
-        model = onnx.load(folder / "unet/model.onnx")
-        (folder / "unet/model.onnx").unlink()
-        onnx.save(model, folder / "unet/model.onnx", save_as_external_data=True, location="model.onnx_data")
+        for part in ("text_encoder", "unet", "vae_decoder"):
+            model = onnx.load(folder / part / "model.onnx")
+            (folder / part / "model.onnx").unlink()
+            onnx.save(model, folder / part / "model.onnx", save_as_external_data=True, location="model.onnx_data")
         pipeline = Pipeline(folder, pictures=2, target=TARGET, precision="f32", progress=lambda text: None)
         np.testing.assert_array_equal(pipeline.run(Request(PROMPT, steps=1)).pixels, self.pipeline.run(Request(PROMPT, steps=1)).pixels)
 
@@ -246,7 +247,7 @@ class Graphs(unittest.TestCase):
         f16, f32, i64 = onnx.TensorProto.FLOAT16, onnx.TensorProto.FLOAT, onnx.TensorProto.INT64
         for real, time, time_shape in ((f16, i64, []), (f16, f16, ["steps"]), (f32, i64, [1]), (f32, f32, [6])):
             with self.subTest(real=real, time=time, shape=time_shape), tempfile.TemporaryDirectory() as scratch:
-                path = pathlib.Path(scratch) / "unet/model.onnx"
+                path = pathlib.Path(scratch) / "model/unet/model.onnx"
                 small.tiny_unet(path, real, time, time_shape)
                 made = graphs.step_graph(path, scratch, 3, {"encoder_hidden_states": (7, 8)}, (2, 5))
                 step = heddle.compile(made, target=TARGET, threads=1)
