@@ -7,6 +7,7 @@ import pathlib
 
 import numpy as np
 import onnx
+from google.protobuf.message import DecodeError
 from onnx import TensorProto, helper, numpy_helper
 
 from schedule import TRAINED_STEPS
@@ -22,12 +23,20 @@ class WrongModel(ValueError):
     """A network without the inputs and outputs that it has to have."""
 
 
+def load(path):
+    """Without the weights that are in other files."""
+    try:
+        return onnx.load(path, load_external_data=False)
+    except DecodeError as error:
+        raise WrongModel(f"{path} is no ONNX model: {error}") from None
+
+
 class Wrapped:
     """A network with nodes in front of its inputs and behind its output."""
 
     def __init__(self, path):
         self.path = pathlib.Path(path)
-        self.model = onnx.load(path, load_external_data=False)
+        self.model = load(path)
         self.graph = self.model.graph
         constants = {tensor.name for tensor in self.graph.initializer}
         self.inputs = {value.name: value for value in self.graph.input if value.name not in constants}
@@ -75,6 +84,8 @@ class Wrapped:
         for name in external_files(self.model):
             if pathlib.PurePath(name).is_absolute() or ".." in pathlib.PurePath(name).parts:
                 raise WrongModel(f"{self.path}: its weights are in {name}, outside its folder")
+            if not (self.path.parent / name).is_file():
+                raise WrongModel(f"{self.path}: its weights are in {name}, which is not beside it")
             link = folder / name
             link.parent.mkdir(parents=True, exist_ok=True)
             link.symlink_to((self.path.parent / name).resolve())
@@ -115,7 +126,7 @@ def text_graph(path, scratch, pictures, tokens, outputs):
 
 def hidden_state_of(path):
     """The output of a text encoder of XL that the UNet reads: what the last layer but one makes."""
-    names = [value.name for value in onnx.load(path, load_external_data=False).graph.output]
+    names = [value.name for value in load(path).graph.output]
     states = {int(name.split(".")[1]): name for name in names if name.startswith("hidden_states.")}
     if len(states) < 2:
         raise WrongModel(f"{path} has no outputs hidden_states.N: export it as a part of Stable Diffusion XL")

@@ -35,8 +35,10 @@ class Pipeline:
     """Compiled for a number of pictures of one size. progress: called with a line while it compiles."""
 
     def __init__(self, path, *, pictures=1, height=None, width=None, target="cpu", precision="f16", threads=0, progress=print):
-        self.folder, self.pictures, self.target = Folder(path), pictures, target
+        self.folder, self.pictures = Folder(path), pictures
         self.size = height or self.folder.default_size, width or self.folder.default_size
+        if pictures < 1:
+            raise ValueError(f"{pictures} pictures: at least one has to be made")
         if any(extent < 64 or extent % 64 for extent in self.size):
             raise ValueError(f"a picture of {self.size[1]}x{self.size[0]} pixels: both have to be multiples of 64")
         self.settings = schedule.read(self.folder.scheduler)
@@ -51,12 +53,12 @@ class Pipeline:
         self.latents_shape = self.pictures, graphs.CHANNELS, *latent
         if folder.is_xl:
             first, second = (graphs.hidden_state_of(path) for path in folder.text_encoders)
-            self.text_outputs = [[first], [second, "text_embeds"]]
+            text_outputs = [[first], [second, "text_embeds"]]
         else:
-            self.text_outputs = [["last_hidden_state"]]
+            text_outputs = [["last_hidden_state"]]
         with tempfile.TemporaryDirectory() as scratch:
             self.encoders = []
-            for path, tokenizer, outputs in zip(folder.text_encoders, self.tokenizers, self.text_outputs):
+            for path, tokenizer, outputs in zip(folder.text_encoders, self.tokenizers, text_outputs):
                 progress(f"compiling {path.parent.name}")
                 self.encoders.append(heddle.compile(graphs.text_graph(path, scratch, self.pictures, tokenizer.length, outputs), **self.options))
             progress("compiling unet with the scheduler")

@@ -12,8 +12,7 @@ BEGIN, END = "<|startoftext|>", "<|endoftext|>"
 class Tokenizer:
     def __init__(self, folder):
         self.folder = pathlib.Path(folder)
-        whole = self.folder / "tokenizer.json"
-        self.words = tokenizers.Tokenizer.from_file(str(whole)) if whole.exists() else self._of_vocabulary()
+        self.words = self._read()
         self.words.no_padding()
         self.words.no_truncation()
         settings = self._settings("tokenizer_config.json")
@@ -28,6 +27,13 @@ class Tokenizer:
         kept = numbers[: self.length - 2]
         padding = [self.pad] * (self.length - 2 - len(kept))
         return [self.begin, *kept, self.end, *padding], len(numbers) - len(kept)
+
+    def _read(self):
+        whole = self.folder / "tokenizer.json"
+        try:
+            return tokenizers.Tokenizer.from_file(str(whole)) if whole.exists() else self._of_vocabulary()
+        except Exception as error:  # the library has no class of its own
+            raise ValueError(f"{self.folder}: the tokenizer cannot be read: {error}") from None
 
     def _of_vocabulary(self):
         model = models.BPE.from_file(str(self.folder / "vocab.json"), str(self.folder / "merges.txt"),

@@ -187,6 +187,19 @@ class StableDiffusion(unittest.TestCase):
         shutil.copy(folder / "vae_decoder/model.onnx", folder / "unet/model.onnx")
         with self.assertRaisesRegex(graphs.WrongModel, "has no input sample: it has latent_sample"):
             Pipeline(folder, pictures=2, target=TARGET, progress=lambda text: None)
+        model = onnx.load(self.folder / "unet/model.onnx")
+        onnx.save(model, folder / "unet/model.onnx", save_as_external_data=True, location="weights")
+        (folder / "unet/weights").unlink()
+        with self.assertRaisesRegex(graphs.WrongModel, "unet/model.onnx: its weights are in weights, which is not beside it"):
+            Pipeline(folder, pictures=2, target=TARGET, progress=lambda text: None)
+        (folder / "text_encoder/model.onnx").unlink()
+        (folder / "text_encoder/model.onnx").write_text("version https://git-lfs.github.com/spec/v1")
+        with self.assertRaisesRegex(graphs.WrongModel, "text_encoder/model.onnx is no ONNX model"):
+            Pipeline(folder, pictures=2, target=TARGET, progress=lambda text: None)
+        (folder / "tokenizer/vocab.json").unlink()
+        (folder / "tokenizer/vocab.json").write_text("{")
+        with self.assertRaisesRegex(ValueError, "tokenizer: the tokenizer cannot be read"):
+            Pipeline(folder, pictures=2, target=TARGET, progress=lambda text: None)
         with self.assertRaisesRegex(graphs.WrongModel, r"sample has the shape \[4, 4, 8, 8\], \[2, 4, 8, 8\] is needed"):
             Pipeline(self.folder, pictures=1, target=TARGET, progress=lambda text: None)
 
