@@ -238,7 +238,7 @@ class SpatialBlock(nn.Module):
         super().__init__()
         self.n, self.i, self.o = nn.GroupNorm(32, c), nn.Conv2d(c, c, 1), nn.Conv2d(c, c, 1)
         self.n1, self.n2, self.n3 = nn.LayerNorm(c), nn.LayerNorm(c), nn.LayerNorm(c)
-        self.own, self.cross = Attention(c, 8), Attention(c, 8, 768)
+        self.own, self.cross = Attention(c, 8, bias=False), Attention(c, 8, 768, bias=False)
         self.f1, self.f2 = nn.Linear(c, 8 * c), nn.Linear(4 * c, c)
 
     def forward(self, x, context):

@@ -340,6 +340,8 @@ void register_model(nb::module_& module) {
       .def_prop_ro("device", [](const PyModel& m) { return m.on_gpu() ? fmt::format("cuda:{}", m.device()) : "cpu"; })
       .def_prop_ro("threads", [](const PyModel& m) { return m.model().impl().threads(); })
       .def_prop_ro("arena_bytes", [](const PyModel& m) { return m.model().impl().primary().plan->arena_bytes; })
+      .def_prop_ro("constant_bytes",
+                   [](const PyModel& m) { return runtime::constant_bytes(*m.model().impl().primary().plan); })
       .def_prop_ro("from_cache", [](const PyModel& m) { return m.model().impl().primary().from_cache.plan; })
       .def(
           "run",

@@ -250,13 +250,14 @@ nb::bytes profile_in_form(const std::string& json, const std::string& form) {
   return nb::bytes(content.data(), content.size());
 }
 
-nb::tuple tune(const Source& source, double seconds, int candidates, bool again) {
+nb::tuple tune(const Source& source, double seconds, int candidates, bool again, bool by_energy) {
   require_model(source, "Tune the ONNX model");
   return told(source.with_progress([&](const CompileOptions& options) {
     driver::TuneOptions tuning;
     tuning.budget_seconds = seconds;
     tuning.most = candidates;
     tuning.again = again;
+    tuning.by_energy = by_energy;
     if (options.progress) {
       tuning.progress = [&](const driver::TunedProblem& problem, size_t, size_t, double fraction) {
         options.progress("tune " + problem.label, fraction);
@@ -364,7 +365,7 @@ void register_source(nb::module_& module) {
       .def("inspect", &inspect)
       .def("verify", &verify, nb::arg("inputs"), nb::arg("seed"))
       .def("profile", &profile_of, nb::arg("inputs"), nb::arg("seconds"), nb::arg("seed"))
-      .def("tune", &tune, nb::arg("seconds"), nb::arg("candidates"), nb::arg("again"));
+      .def("tune", &tune, nb::arg("seconds"), nb::arg("candidates"), nb::arg("again"), nb::arg("by_energy"));
   module.def("profile_text", &profile_text, nb::arg("json"));
   module.def("profile_in_form", &profile_in_form, nb::arg("json"), nb::arg("form"));
 }

@@ -22,6 +22,13 @@ class Port(NamedTuple):
     alias: str = ""
 
 
+class Memory(NamedTuple):
+    """Bytes of a model's constants, and of the intermediate values of a run."""
+
+    constants: int
+    values: int
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A kernel of a model: the C++ or CUDA text that was compiled, below a comment on what it does."""
@@ -182,6 +189,11 @@ class Model:
     def threads(self) -> int:
         """Threads of the CPU that a run uses."""
         return self._core.threads
+
+    @property
+    def memory(self) -> Memory:
+        """What a run for the shapes of compile() takes on the device beside inputs and outputs."""
+        return Memory(self._core.constant_bytes, self._core.arena_bytes)
 
     @property
     def from_cache(self) -> bool:

@@ -1,5 +1,5 @@
 """verify, tune, bench and inspect."""
-from typing import Any, Mapping, Optional, Unpack
+from typing import Any, Literal, Mapping, Optional, Unpack
 
 from heddle._model import Model, _arrays_by_name, compile, source_of
 from heddle._options import Options, require_known
@@ -9,7 +9,7 @@ from heddle._report import Report
 class BenchResult(Report):
     """Times of runs in milliseconds. `floor_ms`: the least time that the machine allows. Those of the device, and its
     bytes in use, are None on a CPU; `waiting`: the share of the time that a thread waited for a processor, more than
-    0.1 on a busy machine, where times say little; with host arrays a run has copies to and from the device beside them."""
+    0.1 on a busy machine, where times say little; `energy`: `joules` of a run and how they were measured, or `why_not`; with host arrays a run has copies to and from the device beside them."""
 
     runs: int
     p10_ms: float
@@ -24,6 +24,7 @@ class BenchResult(Report):
     device_p90_ms: Optional[float] = None
     device_cold_p50_ms: Optional[float] = None
     device_bytes: Optional[int] = None
+    energy: Mapping[str, Any]
 
     def __init__(self, text: str, form: str):
         super().__init__(text, form)
@@ -41,13 +42,16 @@ def verify(model: Any, inputs: Optional[Mapping[str, Any]] = None, *, seed: int 
     return Report(*source_of(model, options, "heddle.verify").verify(_arrays_by_name(inputs), seed))
 
 
-def tune(model: Any, *, seconds: float = 60, candidates: int = 12, again: bool = False, **options: Unpack[Options]) -> Report:
+def tune(model: Any, *, seconds: float = 60, candidates: int = 12, again: bool = False,
+         objective: Literal["time", "energy"] = "time", **options: Unpack[Options]) -> Report:
     """Measures the configurations of a model's contractions and keeps the winners for later compilations.
 
     Measuring ends after about `seconds`, the heaviest problems first; `candidates` is the most for one problem; `again`
-    measures what is known already. `model` and `options` as for verify(). Raises heddle.Error.
+    measures what is known already. `objective` is what the winner takes the least of. `model` and `options` as for verify(). Raises heddle.Error.
     """
-    return Report(*source_of(model, options, "heddle.tune").tune(seconds, candidates, again))
+    if objective not in ("time", "energy"):
+        raise ValueError(f"objective is 'time' or 'energy', not {objective!r}")
+    return Report(*source_of(model, options, "heddle.tune").tune(seconds, candidates, again, objective == "energy"))
 
 
 def inspect(model: Any, **options: Unpack[Options]) -> Report:

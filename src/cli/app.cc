@@ -109,6 +109,9 @@ void add_tune(CLI::App& app, Arguments& a, Command& chosen) {
       ->check(CLI::Range(2, 1000))
       ->capture_default_str();
   tune->add_flag("--again", a.again, "Measure what is known already too");
+  tune->add_option("--objective", a.objective, "What the winner takes the least of")
+      ->check(CLI::IsMember({"time", "energy"}))
+      ->capture_default_str();
   tune->add_flag("--json", a.json, "Print JSON");
 }
 
@@ -225,6 +228,7 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   zoo->add_option("--seq", a.seq, "Sequence length; 0: the model's default");
   zoo->add_option("--size", a.size, "Picture size; 0: the model's default");
   zoo->add_option("--width", a.width, "Channels of the first stage; 0: the model's default");
+  zoo->add_option("--context", a.context, "Channels of the text of a UNet; 0: the model's default");
   zoo->add_option("--seed", a.seed, "Seed of the weights")->capture_default_str();
   zoo->add_option("--type", a.zoo_type, "Of weights, inputs and outputs")
       ->type_name("f32|f16|bf16")
@@ -419,6 +423,8 @@ constexpr const char* kFooter =
     "  HEDDLE_NVRTC                        NVIDIA's run-time compiler, libnvrtc.so\n"
     "  HEDDLE_CUDA_DRIVER                  the driver's library in place of libcuda.so.1: the emulator\n"
     "  HEDDLE_CUPTI                        NVIDIA's library libcupti.so, for heddle profile\n"
+    "  HEDDLE_NVML                         NVIDIA's library libnvidia-ml.so, for the energy of runs\n"
+    "  HEDDLE_POWERCAP                     folder of the CPU's energy counters, in place of /sys/class/powercap\n"
     "  HEDDLE_CUDA_OVERLAP                 0: no kernel begins before the one in front of it has ended\n"
     "  HEDDLE_CPU_ISA                      portable, avx2 or avx512: at most this instruction set; amx: AMX, too\n"
     "  HEDDLE_DEVICES                      folder of calibrated devices (heddle devices --calibrate)\n"

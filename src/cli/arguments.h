@@ -85,14 +85,15 @@ struct Arguments {
   std::string emit;        // compile: the folder for the texts of kernels
   double seconds = 2;      // bench
   double tune_seconds = 60;
-  int candidates = 12;  // tune
-  bool again = false;   // tune
+  int candidates = 12;             // tune
+  bool again = false;              // tune
+  std::string objective = "time";  // tune
   std::vector<std::string> passes;
   bool list = false;
-  bool calibrate = false;                           // devices
-  std::string devices = "all";                      // devices
-  std::string shell;                                // completion
-  int64_t batch = 1, seq = 0, size = 0, width = 0;  // zoo
+  bool calibrate = false;                                        // devices
+  std::string devices = "all";                                   // devices
+  std::string shell;                                             // completion
+  int64_t batch = 1, seq = 0, size = 0, width = 0, context = 0;  // zoo
   KernelArguments kernel;
   AttentionArguments attention;
   ConvArguments conv;

@@ -25,7 +25,7 @@ std::optional<ConfigChoice> measure(const CudaContext& context, const ResolvedGe
   GemmTrial trial(context, gemm, worthwhile(gemm, context.device().target, kMeasured), {false, options.use_cache});
   tune::TunerOptions tuner;
   tuner.budget_seconds = options.tune_seconds;
-  const tune::TunerResult result = tune::choose_fastest(trial, tuner);
+  const tune::TunerResult result = tune::choose_best(trial, tuner);
   if (!result.ok) return std::nullopt;
   const schedule::Config& winner = trial.candidates()[result.winner].candidate.config;
   const tune::Record record =

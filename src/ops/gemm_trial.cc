@@ -83,4 +83,9 @@ std::string GemmTrial::check(size_t candidate) {
   return fmt::format("its result is wrong: {:.3g} times the error that its types allow", error);
 }
 
+void GemmTrial::repeat(size_t candidate, int64_t runs) {
+  for (int64_t i = 0; i < runs; ++i) graph(candidate).launch();
+  context_.synchronize();
+}
+
 }  // namespace heddle::ops

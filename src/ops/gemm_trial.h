@@ -35,6 +35,7 @@ class GemmTrial : public tune::Trial {
   size_t size() const override { return candidates_.size(); }
   double run(size_t candidate) override;
   std::string check(size_t candidate) override;
+  void repeat(size_t candidate, int64_t runs) override;
 
   const std::vector<Candidate>& candidates() const { return candidates_; }
   const GemmWorkload& workload() const { return workload_; }

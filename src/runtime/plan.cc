@@ -288,6 +288,18 @@ int64_t workspace_bytes(const BranchStep& step) {
   return aligned(std::max(step.then_body->arena_bytes, step.else_body->arena_bytes));
 }
 
+int64_t constant_bytes(const Plan& plan) {
+  int64_t bytes = 0;
+  for (const Tensor& constant : plan.constants) bytes += static_cast<int64_t>(constant.bytes());
+  for (const Step& step : plan.steps) {
+    if (const auto* loop = std::get_if<LoopStep>(&step.action)) bytes += constant_bytes(*loop->body);
+    if (const auto* branch = std::get_if<BranchStep>(&step.action)) {
+      bytes += constant_bytes(*branch->then_body) + constant_bytes(*branch->else_body);
+    }
+  }
+  return bytes;
+}
+
 int64_t alias_of(const Plan& plan, size_t output) {
   const auto found = std::find_if(plan.aliases.begin(), plan.aliases.end(),
                                   [&](const Alias& alias) { return alias.output == output; });

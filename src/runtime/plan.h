@@ -181,6 +181,9 @@ LoopLayout layout_of(const LoopStep& step);
 int64_t workspace_bytes(const LoopStep& step);
 int64_t workspace_bytes(const BranchStep& step);
 
+// The bytes of the constants of a plan and of the bodies of its loops and branches.
+int64_t constant_bytes(const Plan& plan);
+
 // Returns the index of the input whose memory an output may share; -1 if there is none.
 int64_t alias_of(const Plan& plan, size_t output);
 

@@ -160,6 +160,10 @@ std::string CpuTrial::check(size_t candidate) {
   return "";
 }
 
+void CpuTrial::repeat(size_t candidate, int64_t runs) {
+  for (int64_t i = 0; i < runs; ++i) execute(programs_[candidate]);
+}
+
 std::vector<double> CpuTrial::values(uint32_t value) const {
   const Buffer& buffer = buffers_.at(value);
   return as_doubles(buffer.memory.get(), buffer.dtype, buffer.elements);

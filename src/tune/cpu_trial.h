@@ -41,6 +41,7 @@ class CpuTrial : public GroupTrial {
   size_t size() const override { return programs_.size(); }
   double run(size_t candidate) override;
   std::string check(size_t candidate) override;
+  void repeat(size_t candidate, int64_t runs) override;
   std::vector<double> values(uint32_t value) const override;
 
  private:

@@ -20,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kFormat = 2;  // of the tables and of the configurations' names; in the file's name and in the file
+constexpr int kFormat = 3;  // of the tables and of the configurations' names; in the file's name and in the file
 constexpr int kWaitMs = 5000;
 constexpr int64_t kForgetSeconds = int64_t{90} * 24 * 3600;  // records of other versions of Heddle
 
@@ -28,11 +28,12 @@ constexpr const char* kTables =
     "BEGIN IMMEDIATE;"
     "CREATE TABLE IF NOT EXISTS winners(problem TEXT NOT NULL, device TEXT NOT NULL, driver TEXT NOT NULL,"
     " version TEXT NOT NULL, winner TEXT NOT NULL, pick TEXT NOT NULL, winner_us REAL NOT NULL, pick_us REAL NOT NULL,"
-    " spread REAL NOT NULL, candidates INTEGER NOT NULL, samples INTEGER NOT NULL, made INTEGER NOT NULL,"
+    " winner_uj REAL NOT NULL, pick_uj REAL NOT NULL, spread REAL NOT NULL, candidates INTEGER NOT NULL, samples "
+    "INTEGER NOT NULL, made INTEGER NOT NULL,"
     " PRIMARY KEY(problem, device, driver, version)) WITHOUT ROWID;"
-    "PRAGMA user_version=2;"
+    "PRAGMA user_version=3;"
     "COMMIT";
-static_assert(kFormat == 2, "kTables says the version too");
+static_assert(kFormat == 3, "kTables says the version too");
 
 int64_t now_seconds() {
   return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
@@ -249,13 +250,14 @@ bool Database::with(Need need, const Work& work) {
 std::optional<Record> Database::find(const Place& place, const std::string& problem) {
   std::optional<Record> found;
   with(Need::kRead, [&](Session& session) {
-    Statement query(session,
-                    "SELECT winner, pick, winner_us, pick_us, spread, candidates, samples FROM winners"
-                    " WHERE problem=? AND device=? AND driver=? AND version=?");
+    Statement query(
+        session,
+        "SELECT winner, pick, winner_us, pick_us, winner_uj, pick_uj, spread, candidates, samples FROM winners"
+        " WHERE problem=? AND device=? AND driver=? AND version=?");
     const int code = query.bind(problem).bind(place.device).bind(place.driver).bind(place.version).step();
     if (code == SQLITE_ROW) {
-      found = Record{query.text(0), query.text(1),    query.real(2),   query.real(3),
-                     query.real(4), query.integer(5), query.integer(6)};
+      found = Record{query.text(0), query.text(1), query.real(2),    query.real(3),   query.real(4),
+                     query.real(5), query.real(6), query.integer(7), query.integer(8)};
     }
     return code;
   });
@@ -264,9 +266,16 @@ std::optional<Record> Database::find(const Place& place, const std::string& prob
 
 bool Database::store(const Place& place, const std::string& problem, const Record& r) {
   return with(Need::kWrite, [&](Session& session) {
-    Statement insert(session, "INSERT OR REPLACE INTO winners VALUES(?,?,?,?,?,?,?,?,?,?,?,?)");
+    Statement insert(session, "INSERT OR REPLACE INTO winners VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)");
     insert.bind(problem).bind(place.device).bind(place.driver).bind(place.version).bind(r.winner).bind(r.pick);
-    insert.bind(r.winner_us).bind(r.pick_us).bind(r.spread).bind(r.candidates).bind(r.samples).bind(now_seconds());
+    insert.bind(r.winner_us)
+        .bind(r.pick_us)
+        .bind(r.winner_uj)
+        .bind(r.pick_uj)
+        .bind(r.spread)
+        .bind(r.candidates)
+        .bind(r.samples)
+        .bind(now_seconds());
     const int code = insert.step();
     if (!is_good(code)) return code;
     Statement forget(session, "DELETE FROM winners WHERE version<>? AND made<?");

@@ -20,8 +20,16 @@ struct Place {
 struct Record {
   std::string winner, pick;             // `pick`: the cost model's choice
   double winner_us = 0, pick_us = 0;    // median times
+  double winner_uj = 0, pick_uj = 0;    // energies of a run; 0 if the winner was chosen by its time
   double spread = 0;                    // of the winner: (90th - 10th percentile) / median of its times
   int64_t candidates = 0, samples = 0;  // candidates timed; timed runs of the winner
+
+  bool by_energy() const { return winner_uj > 0; }
+  // The pick's time / the winner's, or their energies.
+  double gain() const {
+    const double winner_cost = by_energy() ? winner_uj : winner_us, pick_cost = by_energy() ? pick_uj : pick_us;
+    return winner_cost > 0 ? pick_cost / winner_cost : 1;
+  }
 };
 
 // The tuner's winners, in one SQLite file that all processes of a user share.

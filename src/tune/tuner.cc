@@ -26,6 +26,7 @@ class Contest {
       drop_slow();
       if (round >= 2 && count_in() <= 1) break;
     }
+    if (options_.energy != nullptr) measure_energies();
     choose();
     return std::move(result_);
   }
@@ -68,11 +69,35 @@ class Contest {
     }
   }
 
+  // In turns, since a GPU takes more power as it grows warm.
+  void measure_energies() {
+    constexpr int kTurns = 2;
+    for (int turn = 0; turn < kTurns; ++turn) {
+      for (size_t i = 0; i < result_.times.size(); ++i) {
+        if (is_in(i) && !result_.times[i].seconds.empty()) add_energy(i, kTurns);
+      }
+    }
+  }
+
+  void add_energy(size_t i, int turns) {
+    CandidateTimes& times = result_.times[i];
+    try {
+      const EnergyFigure figure =
+          measure_energy(*options_.energy, options_.energy_seconds, [&](int64_t runs) { trial_.repeat(i, runs); });
+      times.joules += figure.joules / turns;
+      times.failure = figure.why_not;
+    } catch (const Error& error) {
+      times.failure = error.what();
+    }
+  }
+
+  double cost(size_t i) const { return options_.energy != nullptr ? result_.times[i].joules : result_.times[i].median; }
+
   void choose() {
     bool found = false;
     for (size_t i = 0; i < result_.times.size(); ++i) {
       if (!is_in(i) || result_.times[i].seconds.empty()) continue;
-      if (!found || result_.times[i].median < result_.times[result_.winner].median) result_.winner = i;
+      if (!found || cost(i) < cost(result_.winner)) result_.winner = i;
       found = true;
     }
     result_.ok = found;
@@ -87,6 +112,7 @@ class Contest {
   }
 
   double gain_of(size_t i) const {
+    if (options_.energy != nullptr) return cost(0) / cost(i);
     const auto &first = result_.times[0].seconds, &other = result_.times[i].seconds;
     std::vector<double> ratios;
     for (size_t k = 0; k < std::min(first.size(), other.size()); ++k) ratios.push_back(first[k] / other[k]);
@@ -105,7 +131,13 @@ Record record_of(const TunerResult& result, std::string winner, std::string pick
   Record record;
   record.winner = std::move(winner), record.pick = std::move(pick);
   record.winner_us = won.median * 1e6;
-  record.pick_us = record.winner_us * result.gain;
+  record.winner_uj = won.joules * 1e6;
+  if (record.by_energy()) {
+    record.pick_us = result.gain == 1 ? record.winner_us : result.times[0].median * 1e6;
+    record.pick_uj = record.winner_uj * result.gain;
+  } else {
+    record.pick_us = record.winner_us * result.gain;
+  }
   record.spread = result.spread;
   record.candidates = static_cast<int64_t>(result.times.size());
   record.samples = static_cast<int64_t>(won.seconds.size());
@@ -125,7 +157,7 @@ double percentile_of(std::vector<double> values, double share) {
   return values[low] + (at - static_cast<double>(low)) * (values[high] - values[low]);
 }
 
-TunerResult choose_fastest(Trial& trial, const TunerOptions& options) {
+TunerResult choose_best(Trial& trial, const TunerOptions& options) {
   return Contest(trial, options).run();
 }
 

@@ -136,6 +136,22 @@ Value group_norm(GraphBuilder& g, std::string_view name, const Value& x, int64_t
   return g.add(scaled, g.weight("bias", {x.shape[1], 1, 1}, Fill::normal(0, 0.05)));
 }
 
+Value res_block(GraphBuilder& g, std::string_view name, const Value& x, const Value* shift, int64_t out) {
+  constexpr int64_t kGroups = 32;
+  const auto scope = g.scope(name);
+  Value y = conv(g, "c1", silu(g, group_norm(g, "n1", x, kGroups)), {.out = out, .pad = 1});
+  if (shift != nullptr) y = g.add(y, g.unsqueeze(g.unsqueeze(linear(g, "t", silu(g, *shift), out), {2}), {3}));
+  const Value hidden = silu(g, group_norm(g, "n2", y, kGroups));
+  const Value branch = conv(g, "c2", hidden, {.out = out, .pad = 1, .gain = kBranch});
+  return g.add(x.shape[1] == out ? x : conv(g, "s", x, {.out = out, .kernel = 1, .gain = 1}), branch);
+}
+
+Value upsample(GraphBuilder& g, const Value& x) {
+  return g.node("Resize", {x, Value{}, g.floats({4}, {1, 1, 2, 2})},
+                {{"coordinate_transformation_mode", "asymmetric"}, {"mode", "nearest"}, {"nearest_mode", "floor"}},
+                {x.shape[0], x.shape[1], 2 * x.shape[2], 2 * x.shape[3]});
+}
+
 Value gelu(GraphBuilder& g, const Value& x) {
   const Value erf = g.unary("Erf", g.div(x, g.scalar(std::numbers::sqrt2_v<float>)));
   return g.mul(g.mul(x, g.add(erf, g.scalar(1.0F))), g.scalar(0.5F));
@@ -183,9 +199,9 @@ Value scaled_dot_product(GraphBuilder& g, const Value& q, const Value& k, const 
 Value attention(GraphBuilder& g, std::string_view name, const Value& x, const Value& memory, const Attention& options) {
   const auto scope = g.scope(name);
   const int64_t width = x.shape[2];
-  const Value q = heads_of(g, linear(g, "q", x, width), options, false);
-  const Value k = heads_of(g, linear(g, "k", memory, width), options, true);
-  const Value v = heads_of(g, linear(g, "v", memory, width), options, false);
+  const Value q = heads_of(g, linear(g, "q", x, width, 1, options.bias), options, false);
+  const Value k = heads_of(g, linear(g, "k", memory, width, 1, options.bias), options, true);
+  const Value v = heads_of(g, linear(g, "v", memory, width, 1, options.bias), options, false);
   return linear(g, "o", scaled_dot_product(g, q, k, v, options), width, options.gain);
 }
 

@@ -41,6 +41,11 @@ Value flatten(GraphBuilder& g, const Value& x);
 
 // y = x w + b over the last axis: a Gemm for rank 2, a MatMul and an Add for higher ranks.
 Value linear(GraphBuilder& g, std::string_view name, const Value& x, int64_t out, double gain = 1.0, bool bias = true);
+// Two convolutions of three by three with group normalisations before them, beside a shortcut. `shift` [n,c], if any,
+// is projected and added between the convolutions.
+Value res_block(GraphBuilder& g, std::string_view name, const Value& x, const Value* shift, int64_t out);
+// Doubles height and width by repetition.
+Value upsample(GraphBuilder& g, const Value& x);
 // Looks up rows of a table [rows,width] of random weights with the given standard deviation.
 Value embedding(GraphBuilder& g, std::string_view name, const Value& indices, int64_t rows, int64_t width,
                 double deviation);
@@ -69,6 +74,7 @@ struct Attention {
   int64_t heads;
   bool causal = false;
   bool dynamic_shapes = false;  // splits heads by Shape - Gather - Concat chains, divides scores by a square root
+  bool bias = true;             // of the projections of queries, keys and values
   double gain = 1.0;            // of the output projection
 };
 // Multi-head attention of x [n,t,d] over memory [n,s,c] (memory = x for self-attention). The result is [n,t,d].

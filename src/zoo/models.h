@@ -36,5 +36,9 @@ void crnn(GraphBuilder& g, const Options& options);
 void dien(GraphBuilder& g, const Options& options);
 
 void sd_unet(GraphBuilder& g, const Options& options);
+void sdxl_unet(GraphBuilder& g, const Options& options);
+void sd_text(GraphBuilder& g, const Options& options);
+void sdxl_text_2(GraphBuilder& g, const Options& options);
+void sd_vae_decoder(GraphBuilder& g, const Options& options);
 
 }  // namespace heddle::zoo

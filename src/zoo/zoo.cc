@@ -27,7 +27,7 @@ struct Entry {
   void (*build)(GraphBuilder&, const Options&);
 };
 
-constexpr std::array<Entry, 23> kEntries{{
+constexpr std::array<Entry, 27> kEntries{{
     {{"resnet18", "ResNet-18, image classification", kNone, kImage, kNone}, 13, resnet18},
     {{"resnet50", "ResNet-50, image classification", kNone, kImage, kNone}, 13, resnet50},
     {{"vgg16", "VGG-16, image classification", kNone, kImage, kNone}, 13, vgg16},
@@ -52,13 +52,33 @@ constexpr std::array<Entry, 23> kEntries{{
     {{"asr", "Convolutions and a transformer encoder, speech recognition", {800, 7, 4000}, kNone, kNone}, 17, asr},
     {{"crnn", "Convolutions and two bidirectional LSTMs, text recognition", kNone, {320, 16, 16384}, kNone}, 14, crnn},
     {{"dien", "Embeddings, GRU, attention and AUGRU, click prediction", {100, 1, 10000}, kNone, kNone}, 16, dien},
+    {{"sd-text", "Text encoder of Stable Diffusion 1.x and the first of XL", {77, 1, 77}, kNone, kWidth}, 17, sd_text},
     {{"sd-unet",
       "UNet of Stable Diffusion 1.x, 860 million parameters",
       {77, 1, 4096},
       {64, 8, 512, 8},
-      {320, 32, 1024, 32}},
+      {320, 32, 1024, 32},
+      kWidth},
      17,
      sd_unet},
+    {{"sd-vae-decoder",
+      "Decoder of Stable Diffusion 1.x and XL, from a latent to a picture",
+      kNone,
+      {64, 8, 512, 8},
+      {128, 32, 256, 32}},
+     17,
+     sd_vae_decoder},
+    {{"sdxl-text-2", "Second text encoder of Stable Diffusion XL", {77, 1, 77}, kNone, {1280, 64, 4096, 64}},
+     17,
+     sdxl_text_2},
+    {{"sdxl-unet",
+      "UNet of Stable Diffusion XL, 2.6 billion parameters",
+      {77, 1, 4096},
+      {128, 8, 512, 8},
+      {320, 32, 1024, 32},
+      {2048, 512, 2048, 512}},
+     17,
+     sdxl_unet},
 }};
 
 int64_t checked(const ModelInfo& info, std::string_view option, const Range& range, int64_t value) {
@@ -102,6 +122,7 @@ void write(std::string_view name, const Options& options, const std::filesystem:
   filled.seq = checked(entry.info, "seq", entry.info.seq, options.seq);
   filled.size = checked(entry.info, "size", entry.info.size, options.size);
   filled.width = checked(entry.info, "width", entry.info.width, options.width);
+  filled.context = checked(entry.info, "context", entry.info.context, options.context);
   GraphBuilder graph(std::string(name), entry.opset, options.real);
   entry.build(graph, filled);
   write_model(graph.finish(), options.seed, options.max_inline_bytes, path, options.progress);

@@ -22,9 +22,10 @@ struct Range {
 struct ModelInfo {
   std::string_view name;
   std::string_view description;
-  Range seq;    // tokens, audio frames or events in a history
-  Range size;   // height and width of a picture or latent; width alone for crnn
-  Range width;  // channels of the first stage or of a token
+  Range seq;           // tokens, audio frames or events in a history
+  Range size;          // height and width of a picture or latent; width alone for crnn
+  Range width;         // channels of the first stage or of a token
+  Range context = {};  // channels of a token of the text that a picture is made from
 };
 
 struct Options {
@@ -33,6 +34,7 @@ struct Options {
   int64_t seq = 0;
   int64_t size = 0;
   int64_t width = 0;
+  int64_t context = 0;
   uint64_t seed = 0;
   DType real = DType::kF32;  // of weights, inputs and intermediate values: f32, f16 or bf16
   // If the weights have more than this many bytes in total, they are written to a second file, FILE.data.

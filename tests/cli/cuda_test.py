@@ -1,6 +1,6 @@
 """`--target cuda` through the command line, without a GPU: on the emulator, and where there is no GPU at all.
 
-Arguments: the command `heddle`, the emulator, then those of unittest."""
+Arguments: the command `heddle`, the emulator, the stand-in for NVML, then those of unittest."""
 import json
 import os
 import pathlib
@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-HEDDLE = EMULATOR = ""
+HEDDLE = EMULATOR = NVML = ""
 
 
 def model():
@@ -70,6 +70,29 @@ class Cuda(unittest.TestCase):
         self.assertGreater(sum(profile["nodes"]["values"]["GKER"]), 0)
         self.assertNotIn("CPU", profile["nodes"]["values"])
         self.assertIn("events between steps: no CUPTI", dict(profile["facts"])["timed by"])
+
+    def test_energy(self):
+        missing = json.loads(self.done("bench", "m.onnx", "--target", "cuda", "--seconds", "0.1", "--json"))["energy"]
+        self.assertEqual(missing, {"why_not": "an emulated GPU has no energy counter"})
+        energy = json.loads(self.done("bench", "m.onnx", "--target", "cuda", "--seconds", "0.1", "--json", HEDDLE_NVML=NVML))["energy"]
+        self.assertEqual(energy["source"], "NVML")
+        self.assertGreater(energy["runs"], 0)
+        self.assertAlmostEqual(energy["watts"], 250, delta=50)
+        self.assertAlmostEqual(energy["joules"], energy["watts"] * energy["seconds"] / energy["runs"], places=9)
+        facts = dict(json.loads(self.done("profile", "m.onnx", "--target", "cuda", "--seconds", "0.1", "--json", HEDDLE_NVML=NVML))["facts"])
+        self.assertGreater(float(facts["joules of a run"]), 0)
+        self.assertRegex(facts["energy"], r" W in \d.* s, NVML, updated every .* ms")
+
+    def test_tune_by_energy(self):
+        tune = ("tune", "m.onnx", "--target", "cuda", "--objective", "energy", "--candidates", "2", "--seconds", "1", "--json")
+        self.refused("HDL406", "an emulated GPU has no energy counter", arguments=tune)
+        report = json.loads(self.done(*tune, HEDDLE_NVML=NVML))
+        self.assertEqual(report["objective"], "energy")
+        self.assertGreater(report["winner_uj"], 0)
+        self.assertGreaterEqual(report["pick_uj"], report["winner_uj"])
+        self.assertEqual(json.loads(self.done(*tune, HEDDLE_NVML=NVML))["problems"][0]["state"], "known")
+        by_time = json.loads(self.done("tune", "m.onnx", "--target", "cuda", "--candidates", "2", "--seconds", "1", "--json"))["problems"][0]
+        self.assertEqual((by_time["state"], by_time["winner_uj"]), ("measured", 0))
 
     def test_profile_by_records_of_the_device(self):
         cupti = str(pathlib.Path(EMULATOR).with_name("libheddle_cupti_emulator.so"))
@@ -158,5 +181,5 @@ class Cuda(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    HEDDLE, EMULATOR = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+    HEDDLE, EMULATOR, NVML = (os.path.abspath(sys.argv.pop(1)) for _ in range(3))
     unittest.main()

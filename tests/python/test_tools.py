@@ -1,5 +1,6 @@
 """explain, kernels, verify, tune, bench, inspect, plans, the command and the typing of the package."""
 import ast
+import contextlib
 import json
 import os
 import pathlib
@@ -8,12 +9,40 @@ import re
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import unittest
+import unittest.mock
 import xml.etree.ElementTree
 
 import heddle
 import models
 import numpy as np
+
+
+@contextlib.contextmanager
+def counting(folder):
+    """A counter of a package that takes about 10 W, for a while."""
+    zone = folder / "intel-rapl:0"
+    zone.mkdir()
+    (zone / "name").write_text("package-0")
+    (zone / "max_energy_range_uj").write_text("1000000000")
+    done = threading.Event()
+
+    def count():
+        start = time.monotonic()
+        while not done.wait(0.005):
+            (zone / "next").write_text(f"{int((time.monotonic() - start) * 1e7)}")
+            (zone / "next").replace(zone / "energy_uj")
+
+    (zone / "energy_uj").write_text("0")
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 class Tools(unittest.TestCase):
@@ -92,6 +121,20 @@ class Tools(unittest.TestCase):
             self.assertLessEqual(result.p10_ms, result.p50_ms)
             self.assertLessEqual(result.p50_ms, result.p90_ms)
             self.assertIsNone(result.device_p50_ms)
+
+    def test_energy(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, HEDDLE_POWERCAP=folder):
+            self.assertIn("has no RAPL counter", heddle.bench(self.model, seconds=0.01).energy["why_not"])
+            with self.assertRaisesRegex(heddle.MachineError, "has no RAPL counter"):
+                heddle.tune(self.path, objective="energy")
+            with self.assertRaisesRegex(ValueError, "'time' or 'energy', not 'power'"):
+                heddle.tune(self.path, objective="power")
+            with counting(pathlib.Path(folder)):
+                energy = heddle.bench(self.model, seconds=0.05).energy
+                report = heddle.tune(self.path, objective="energy", seconds=1, candidates=2, threads=1, again=True)
+        self.assertEqual(energy["source"], "RAPL of 1 package")
+        self.assertGreater(energy["joules"], 0)
+        self.assertGreater(report.data["winner_uj"], 0)
 
     def test_a_prompt_and_a_notebook_show_tables(self):
         reports = {

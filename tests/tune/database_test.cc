@@ -18,7 +18,7 @@ namespace {
 const Place kHere = {"cpu A", "g++ 12", "0.1"};
 
 Record record_of(const std::string& winner, double us = 10) {
-  return {winner, "pick", us, 2 * us, 0.05, 8, 11};
+  return {winner, "pick", us, 2 * us, 0, 0, 0.05, 8, 11};
 }
 
 class DatabaseTest : public testing::Test {
@@ -78,6 +78,7 @@ TEST_F(DatabaseTest, KeepsRecordsByProblemDeviceDriverAndVersion) {
   EXPECT_EQ(found->pick, "pick");
   EXPECT_EQ(found->winner_us, 12.5);
   EXPECT_EQ(found->pick_us, 25);
+  EXPECT_FALSE(found->by_energy());
   EXPECT_EQ(found->spread, 0.05);
   EXPECT_EQ(found->candidates, 8);
   EXPECT_EQ(found->samples, 11);
@@ -239,7 +240,7 @@ TEST_F(DatabaseTest, AFolderThatCannotBeMadeKeepsNothing) {
 }
 
 TEST_F(DatabaseTest, AFullDiskKeepsNothing) {
-  Database database("/dev/full/tune-2.sqlite");
+  Database database("/dev/full/tune-3.sqlite");
   EXPECT_FALSE(database.store(kHere, "gemm", record_of("a")));
   EXPECT_NE(database.note(), "");
 }

@@ -9,7 +9,7 @@ import tempfile
 from zoo_models import SMALL, write_model
 
 # Layers with an attention of their own, those of decoders on their encoder included.
-ATTENTIONS = {"vit-b16": 12, "bert-base": 12, "transformer": 18, "asr": 12, "gpt2": 12, "llama": 16, "gpt2-step": 12,
+ATTENTIONS = {"vit-b16": 12, "sd-text": 12, "bert-base": 12, "transformer": 18, "asr": 12, "gpt2": 12, "llama": 16, "gpt2-step": 12,
               "llama-step": 16, "t5-small": 18, "deberta-v3-small": 6, "whisper-encoder": 6, "swin-t": 12}
 
 

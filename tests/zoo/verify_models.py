@@ -1,7 +1,7 @@
 """Every model of the zoo through `heddle verify`, in every precision, on one and two threads: verify_models.py HEDDLE [NAME...].
 
 Prints a line per model and combination with the largest error as a share of its bound. Small sizes by default; --full
-takes the models at their own (sd-unet: a latent of 16x16 at full width). --quick leaves out the first model
+takes the models at their own (networks of Stable Diffusion: a latent of 16x16 at full width). --quick leaves out the first model
 of a family (zoo_models.py) and runs one precision and number of threads in turn, for time, unless HEDDLE_ALL_INSTANCES is
 set: of f16 and bf16, since check_models.py compares f32 with ONNX Runtime, or of --precisions. --target cuda: on a GPU, with tf32 as well and without the choice of threads. --jobs takes several checks at a time. --data names the folder of scripts/fetch_test_data.py: its trained models are verified, too,
 under the names of their files (NAME: magika/model), those that read text on a piece of a scanned page: on noise their
@@ -20,6 +20,7 @@ from zoo_models import DEFAULT, SMALL, takes_all, without, write_model
 
 PRECISIONS = ("f32", "f16", "bf16")
 THREADS = (1, 2)
+LATENT = ("sd-unet", "sdxl-unet", "sd-vae-decoder")
 
 
 def verify(heddle, path, target, precision, threads, options):
@@ -77,7 +78,7 @@ class Model:
             return self.arguments.data / f"{self.name}.onnx", trained_input(self.name, self.arguments.data, self.folder)
         sizes = SMALL[self.name]
         if self.arguments.full:
-            sizes = (0, 16, 0) if self.name == "sd-unet" else DEFAULT
+            sizes = (0, 16, 0) if self.name in LATENT else DEFAULT
         return write_model(self.arguments.heddle, self.name, sizes, self.folder), ()
 
     def check(self, precision, threads):
@@ -116,7 +117,7 @@ def main():
     names = arguments.names or [*(without(member=0) if arguments.quick else SMALL), *(TRAINED if arguments.data else ())]
     if arguments.data is None and any(name in TRAINED for name in names):
         parser.error("trained models need --data")
-    names.sort(key=lambda name: name != "sd-unet")  # takes longest: begun last, it would end alone
+    names.sort(key=lambda name: not name.endswith("-unet"))  # take longest: begun last, they would end alone
     failures = 0
     with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         checks = [checks_of(arguments, number) for number in range(len(names))]

@@ -27,13 +27,17 @@ SMALL = {
     "asr": (67, 0, 0),
     "crnn": (0, 64, 0),
     "dien": (13, 0, 0),
+    "sd-text": (9, 0, 64),
     "sd-unet": (7, 16, 64),
+    "sd-vae-decoder": (0, 8, 32),
+    "sdxl-text-2": (9, 0, 64),
+    "sdxl-unet": (7, 8, 32),
 }
 DEFAULT = (0, 0, 0)
 # Models of the same operators: an ordinary run compares the first of a family in f32 with ONNX Runtime and verifies the
 # second in a type of 16 bits. A model of no family is in both.
 FAMILIES = (("resnet18", "resnet50"), ("vgg16", "vgg19"), ("repvgg-a0", "repvgg-b0"), ("gpt2-step", "gpt2"),
-            ("llama-step", "llama"), ("t5-small", "transformer"))
+            ("llama-step", "llama"), ("t5-small", "transformer"), ("sd-unet", "sdxl-unet"), ("sd-text", "sdxl-text-2"))
 
 
 def takes_all():

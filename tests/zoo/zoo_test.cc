@@ -28,7 +28,8 @@ Options small_options(std::string_view name) {
   const ModelInfo& info =
       *std::find_if(models().begin(), models().end(), [&](const auto& m) { return m.name == name; });
   if (info.seq.fallback != 0) options.seq = name == "asr" ? 35 : 5;
-  if (info.size.fallback != 0) options.size = name == "sd-unet" ? 8 : std::max<int64_t>(info.size.min, 32);
+  if (info.size.fallback != 0) options.size = info.size.min == 8 ? 8 : std::max<int64_t>(info.size.min, 32);
+  if (info.context.fallback != 0) options.context = info.context.min;
   if (info.width.fallback != 0) options.width = std::max<int64_t>(info.width.min, 32);
   return options;
 }
@@ -147,8 +148,11 @@ TEST(ZooArchitectures, HaveThePublishedNumberOfParameters) {
   EXPECT_EQ(parameters(convnext_t, {.size = 224, .width = 96}), 28589128);
   EXPECT_EQ(parameters(deberta, {.seq = 16, .width = 768}), 141304320);
   EXPECT_EQ(parameters(whisper_encoder, {.seq = 16}), 20590592);
-  // 859,520,964 as published, and biases on the query, key and value projections of sixteen blocks.
-  EXPECT_EQ(parameters(sd_unet, {.seq = 77, .size = 64, .width = 320}), 859520964 + 6 * 12480);
+  EXPECT_EQ(parameters(sd_text, {.seq = 77, .width = 768}), 123060480);
+  EXPECT_EQ(parameters(sd_unet, {.seq = 77, .size = 64, .width = 320, .context = 768}), 859520964);
+  EXPECT_EQ(parameters(sd_vae_decoder, {.size = 64, .width = 128}), 49490199);
+  EXPECT_EQ(parameters(sdxl_text_2, {.seq = 77, .width = 1280}), 694659840);
+  EXPECT_EQ(parameters(sdxl_unet, {.seq = 77, .size = 128, .width = 320, .context = 2048}), 2567463684);
 }
 
 TEST_F(ZooFile, EqualSeedsGiveEqualBytes) {

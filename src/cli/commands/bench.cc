@@ -100,11 +100,19 @@ Table table_of(const driver::RunTimes& r) {
                                   : fmt::format("{:.0f}% of it reached", 100 * r.floor / (gpu ? r.device_p50 : r.p50));
   table.add({"hardware floor", fmt::format("{} ({})", human_seconds(r.floor), reached)});
   table.add({"threads", fmt::format("{}", r.threads)});
+  if (r.energy.ok()) table.add({"joules of a run", fmt::format("{:.6g}", r.energy.joules)});
+  table.add({r.energy.ok() ? "energy" : "joules of a run", text_of(r.energy)});
   if (gpu) table.add({"memory of the GPU", human_bytes(static_cast<double>(r.device_bytes))});
   return table;
 }
 
 }  // namespace
+
+nlohmann::json json_of(const EnergyFigure& e) {
+  if (!e.ok()) return {{"why_not", e.why_not}};
+  return {{"joules", e.joules}, {"watts", e.watts},         {"seconds", e.seconds},
+          {"runs", e.runs},     {"interval_s", e.interval}, {"source", e.source}};
+}
 
 nlohmann::json json_of(const driver::RunTimes& r) {
   nlohmann::json all = {{"p50_ms", r.p50 * 1e3}, {"p10_ms", r.p10 * 1e3}, {"p90_ms", r.p90 * 1e3},
@@ -117,6 +125,7 @@ nlohmann::json json_of(const driver::RunTimes& r) {
     all["device_cold_p50_ms"] = r.device_cold * 1e3;
     all["device_bytes"] = r.device_bytes;
   }
+  all["energy"] = json_of(r.energy);
   return all;
 }
 

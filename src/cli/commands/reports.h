@@ -12,6 +12,7 @@ namespace heddle::cli {
 
 // Reports of the results of commands, as JSON and as printed text.
 nlohmann::json json_of(const driver::CompileReport& report);
+nlohmann::json json_of(const EnergyFigure& energy);
 nlohmann::json json_of(const driver::ModelSummary& summary);
 nlohmann::json json_of(const driver::RunTimes& times);
 nlohmann::json json_of(const driver::TuneReport& report);

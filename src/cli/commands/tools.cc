@@ -23,13 +23,13 @@ std::string read_text(const std::string& path) {
 }
 
 void list_models() {
-  Table table({"name", "seq", "size", "width", "what"});
+  Table table({"name", "seq", "size", "width", "context", "what"});
   const auto range = [](const zoo::Range& r) {
     return r.fallback == 0 ? std::string("-") : fmt::format("{}", r.fallback);
   };
   for (const zoo::ModelInfo& info : zoo::models()) {
-    table.add(
-        {std::string(info.name), range(info.seq), range(info.size), range(info.width), std::string(info.description)});
+    table.add({std::string(info.name), range(info.seq), range(info.size), range(info.width), range(info.context),
+               std::string(info.description)});
   }
   table.print();
 }
@@ -71,6 +71,7 @@ int zoo_command(const Arguments& arguments) {
   options.seq = arguments.seq;
   options.size = arguments.size;
   options.width = arguments.width;
+  options.context = arguments.context;
   options.seed = arguments.seed;
   options.real = *parse_dtype(arguments.zoo_type);
   Progress line;

@@ -39,7 +39,8 @@ void show_progress(Progress& progress, const TunedProblem& problem, size_t done,
 
 struct TuneTotals {
   size_t measured = 0, known = 0, missing = 0, failed = 0, improved = 0;
-  double pick_us = 0, winner_us = 0;  // of all kernels of the model whose problems have records
+  // Of all kernels of the model whose problems have records.
+  double pick_us = 0, winner_us = 0, pick_uj = 0, winner_uj = 0;
 };
 
 TuneTotals totals_of(const TuneReport& report) {
@@ -54,6 +55,8 @@ TuneTotals totals_of(const TuneReport& report) {
       t.improved += p.record.winner == p.record.pick ? 0 : 1;
       t.pick_us += p.record.pick_us * static_cast<double>(p.uses);
       t.winner_us += p.record.winner_us * static_cast<double>(p.uses);
+      t.pick_uj += p.record.pick_uj * static_cast<double>(p.uses);
+      t.winner_uj += p.record.winner_uj * static_cast<double>(p.uses);
     }
   }
   return t;
@@ -62,13 +65,18 @@ TuneTotals totals_of(const TuneReport& report) {
 }  // namespace
 
 void print_report(const TuneReport& report) {
-  Table table({"problem", "uses", "model's pick", "time", "winner", "time", "gain"});
+  const auto cost_text = [&](double us, double uj) {
+    return report.by_energy ? fmt::format("{}, {:.4g} mJ", human_seconds(us * 1e-6), uj * 1e-3)
+                            : human_seconds(us * 1e-6);
+  };
+  const char* cost = report.by_energy ? "time, energy" : "time";
+  Table table({"problem", "uses", "model's pick", cost, "winner", cost, "gain"});
   for (const TunedProblem& p : report.problems) {
     const bool has = p.reached && p.failure.empty();
     const bool other = has && p.record.winner != p.record.pick;
     table.add({p.label, fmt::format("{}", p.uses), has ? p.record.pick : "-",
-               has ? human_seconds(p.record.pick_us * 1e-6) : "-", other ? p.record.winner : "-",
-               other ? human_seconds(p.record.winner_us * 1e-6) : "-", gain_text(p)});
+               has ? cost_text(p.record.pick_us, p.record.pick_uj) : "-", other ? p.record.winner : "-",
+               other ? cost_text(p.record.winner_us, p.record.winner_uj) : "-", gain_text(p)});
   }
   if (report.problems.empty()) {
     print_line("nothing to tune: no contraction of this model has a choice");
@@ -86,6 +94,10 @@ void print_report(const TuneReport& report) {
     print_line(fmt::format("their kernels together: {} with the model's picks, {} tuned ({:.3f}x)",
                            human_seconds(t.pick_us * 1e-6), human_seconds(t.winner_us * 1e-6),
                            t.pick_us / t.winner_us));
+    if (report.by_energy) {
+      print_line(fmt::format("their energy together: {:.4g} mJ with the model's picks, {:.4g} mJ tuned ({:.3f}x)",
+                             t.pick_uj * 1e-3, t.winner_uj * 1e-3, t.pick_uj / t.winner_uj));
+    }
   }
   print_line(fmt::format("took {}; results in {}", human_seconds(report.seconds), report.database));
   print_busy(report.waiting, report.threads);
@@ -104,6 +116,8 @@ nlohmann::json json_of(const TuneReport& report) {
                         {"pick_us", p.record.pick_us},
                         {"winner", p.record.winner},
                         {"winner_us", p.record.winner_us},
+                        {"pick_uj", p.record.pick_uj},
+                        {"winner_uj", p.record.winner_uj},
                         {"gain", p.gain},
                         {"spread", p.record.spread},
                         {"candidates", p.record.candidates},
@@ -111,11 +125,13 @@ nlohmann::json json_of(const TuneReport& report) {
                         {"failure", p.failure}});
   }
   const TuneTotals t = totals_of(report);
-  return {{"model", report.model},     {"target", report.target},     {"problems", std::move(problems)},
-          {"pick_us", t.pick_us},      {"winner_us", t.winner_us},    {"measured", t.measured},
-          {"known", t.known},          {"not_reached", t.missing},    {"failed", t.failed},
-          {"seconds", report.seconds}, {"database", report.database}, {"note", report.note},
-          {"waiting", report.waiting}};
+  return {
+      {"model", report.model},     {"target", report.target},     {"problems", std::move(problems)},
+      {"pick_uj", t.pick_uj},      {"winner_uj", t.winner_uj},    {"objective", report.by_energy ? "energy" : "time"},
+      {"pick_us", t.pick_us},      {"winner_us", t.winner_us},    {"measured", t.measured},
+      {"known", t.known},          {"not_reached", t.missing},    {"failed", t.failed},
+      {"seconds", report.seconds}, {"database", report.database}, {"note", report.note},
+      {"waiting", report.waiting}};
 }
 
 int tune_command(const Arguments& arguments) {
@@ -131,6 +147,7 @@ int tune_command(const Arguments& arguments) {
   options.budget_seconds = arguments.tune_seconds;
   options.most = arguments.candidates;
   options.again = arguments.again;
+  options.by_energy = arguments.objective == "energy";
   Progress progress;
   if (!arguments.json || is_terminal(STDERR_FILENO)) {
     options.progress = [&](const TunedProblem& problem, size_t done, size_t count, double fraction) {

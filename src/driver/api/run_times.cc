@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/thread/contention.h"
 #include "driver/api/model_impl.h"
+#include "driver/options/options.h"
 #include "driver/tune/measure.h"
 
 namespace heddle::driver {
@@ -39,10 +40,8 @@ void time_host(const Model& model, const std::map<std::string, Tensor>& inputs, 
   m.runs = times.size();
 }
 
-void time_device(const runtime::Executor& executor, const std::map<std::string, Tensor>& inputs, RunTimes& m) {
+void time_device(const runtime::Executor& executor, const std::vector<Tensor>& ordered, RunTimes& m) {
   constexpr size_t kMost = 1000, kMostCold = 100;
-  std::vector<Tensor> ordered;
-  for (const runtime::Port& port : executor.plan().inputs) ordered.push_back(inputs.at(port.name));
   std::vector<double> times = executor.device_seconds(ordered, static_cast<int>(std::min(m.runs, kMost)));
   std::sort(times.begin(), times.end());
   m.device_p10 = quantile(times, 0.1);
@@ -64,7 +63,11 @@ RunTimes time_runs(const Model& model, const std::map<std::string, Tensor>& inpu
   m.threads = model.impl().threads();
   const bool gpu = runtime::runs_on_gpu(plan);
   m.floor = gpu ? floor_seconds(plan) : floor_seconds(plan) / m.threads;  // a CPU's is that of one thread
-  if (gpu) time_device(*model.impl().primary().executor, inputs, m);
+  const runtime::Executor& executor = *model.impl().primary().executor;
+  std::vector<Tensor> ordered;
+  for (const runtime::Port& port : plan.inputs) ordered.push_back(inputs.at(port.name));
+  if (gpu) time_device(executor, ordered, m);
+  m.energy = energy_of_runs(executor, ordered, device_of(model.impl().options().target), seconds);
   return m;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "heddle/model.h"
+#include "target/energy/energy_counter.h"
 
 namespace heddle::driver {
 
@@ -21,9 +22,11 @@ struct RunTimes {
   // `device_cold` is the median device time if L2 holds no operands at the start of a run.
   double device_p10 = 0, device_p50 = 0, device_p90 = 0, device_cold = 0;
   uint64_t device_bytes = 0;
+  EnergyFigure energy;
 };
 
-// Runs a model for about `seconds`, at least five times, after some warm-up runs. `inputs` must have the shapes that
+// Runs a model for about `seconds`, at least five times, after some warm-up runs. If the device has an energy counter,
+// runs it as long again, on a GPU without copies from and to the host. `inputs` must have the shapes that
 // the model was loaded for. Throws the errors of Model::run().
 RunTimes time_runs(const Model& model, const std::map<std::string, Tensor>& inputs, double seconds);
 

@@ -12,14 +12,18 @@ std::string time_text(double us) {
 }
 
 std::string reason_of(const tune::Record& record, const std::string& why) {
+  const auto cost_text = [&](double us, double uj) {
+    return record.by_energy() ? fmt::format("{}, {:.4g} mJ", time_text(us), uj * 1e-3) : time_text(us);
+  };
   const std::string statistics = fmt::format("median of {} runs, spread {:.0f}%, {} candidates", record.samples,
                                              100 * record.spread, record.candidates);
   if (record.winner == record.pick) {
-    return fmt::format("tuned: the model's pick is the fastest at {} ({}); {}", time_text(record.winner_us), statistics,
-                       why);
+    return fmt::format("tuned: the model's pick is the best at {} ({}); {}",
+                       cost_text(record.winner_us, record.winner_uj), statistics, why);
   }
-  return fmt::format("tuned: {} where the model's pick, {}, takes {} ({}); {}", time_text(record.winner_us),
-                     record.pick, time_text(record.pick_us), statistics, why);
+  return fmt::format("tuned: {} where the model's pick, {}, takes {} ({}); {}",
+                     cost_text(record.winner_us, record.winner_uj), record.pick,
+                     cost_text(record.pick_us, record.pick_uj), statistics, why);
 }
 
 std::string winner_line(const std::string& problem, const tune::Record& record) {

@@ -139,24 +139,11 @@ int64_t bytes_of(const std::vector<PortInfo>& ports) {
   return bytes;
 }
 
-// Of a plan and the bodies of its loops and branches.
-int64_t constant_bytes(const runtime::Plan& plan) {
-  int64_t bytes = 0;
-  for (const Tensor& constant : plan.constants) bytes += static_cast<int64_t>(constant.bytes());
-  for (const runtime::Step& step : plan.steps) {
-    if (const auto* loop = std::get_if<runtime::LoopStep>(&step.action)) bytes += constant_bytes(*loop->body);
-    if (const auto* branch = std::get_if<runtime::BranchStep>(&step.action)) {
-      bytes += constant_bytes(*branch->then_body) + constant_bytes(*branch->else_body);
-    }
-  }
-  return bytes;
-}
-
 RunEstimate estimate_of(const runtime::Plan& plan, int threads) {
   RunEstimate estimate;
   for (const runtime::Port& port : plan.inputs) estimate.inputs.push_back({port.name, port.dtype, port.shape, ""});
   for (const runtime::Port& port : plan.outputs) estimate.outputs.push_back({port.name, port.dtype, port.shape, ""});
-  estimate.constant_bytes = constant_bytes(plan);
+  estimate.constant_bytes = runtime::constant_bytes(plan);
   estimate.arena_bytes = plan.arena_bytes;
   estimate.port_bytes = bytes_of(estimate.inputs) + bytes_of(estimate.outputs);
   estimate.kernels = kernel_count(plan);

@@ -10,6 +10,7 @@
 #include "driver/report/inside/sample_gpu.h"
 #include "driver/report/inside/sample_inside.h"
 #include "driver/report/step_times.h"
+#include "driver/tune/measure.h"
 #include "driver/verify/random_inputs.h"
 #include "profile/advice.h"
 #include "runtime/executor.h"
@@ -248,6 +249,9 @@ Profile profile_model(const CompiledModel& model, const Target& target, const Pr
                    {"time of a run", fmt::format("{:.3f} ms", static_cast<double>(total) * 1e-6)},
                    {"kernels of a run", fmt::format("{}", launches)}};
   profile.facts.insert(profile.facts.end(), timing.begin(), timing.end());
+  const EnergyFigure energy = energy_of_runs(*executor, ordered, options.device, options.seconds);
+  if (energy.ok()) profile.facts.emplace_back("joules of a run", fmt::format("{:.6g}", energy.joules));
+  profile.facts.emplace_back(energy.ok() ? "energy" : "joules of a run", text_of(energy));
   if (const std::string busy = busy_text(times.waiting, options.threads); !busy.empty()) {
     profile.facts.emplace_back(profile::kBusyFact, busy);
   }

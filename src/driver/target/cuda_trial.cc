@@ -161,6 +161,11 @@ std::string CudaTrial::check(size_t index) {
   return "";
 }
 
+void CudaTrial::repeat(size_t index, int64_t runs) {
+  for (int64_t i = 0; i < runs; ++i) candidates_[index]->graph->launch();
+  context_->synchronize();
+}
+
 std::vector<double> CudaTrial::values(uint32_t value) const {
   const Buffer& buffer = buffers_.at(value);
   std::vector<uint8_t> bytes(buffer.memory->size());

@@ -27,6 +27,7 @@ class CudaTrial : public tune::GroupTrial {
   size_t size() const override { return candidates_.size(); }
   double run(size_t candidate) override;
   std::string check(size_t candidate) override;
+  void repeat(size_t candidate, int64_t runs) override;
   std::vector<double> values(uint32_t value) const override;
 
  private:

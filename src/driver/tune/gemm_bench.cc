@@ -134,7 +134,7 @@ GemmBenchResult bench_gemm(const ops::GemmProblem& given, const GemmBenchOptions
   tuner.budget_seconds = 60;
   tuner.rounds = options.repeats + 1;  // the first does not count
   tuner.margin = 0.005;                // the best is asked for, not a reason to leave the first
-  const tune::TunerResult tuned = tune::choose_fastest(trial, tuner);
+  const tune::TunerResult tuned = tune::choose_best(trial, tuner);
   take_times(result, trial, tuned, options.verify);
   if (result.best < 0) return result;
   time_beside_library(result, *context, trial, options);

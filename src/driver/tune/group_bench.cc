@@ -254,7 +254,7 @@ GroupBenchResult bench_group(const GroupProblem& problem, std::vector<GroupCandi
   tuner.budget_seconds = 60;
   tuner.rounds = options.repeats + 1;  // the first does not count
   tuner.margin = 0.005;                // the best is asked for, not a reason to leave the first
-  const tune::TunerResult tuned = tune::choose_fastest(*trial, tuner);
+  const tune::TunerResult tuned = tune::choose_best(*trial, tuner);
   GroupBenchResult result;
   result.device = target.identity().name;
   for (size_t i = 0; i < candidates.size(); ++i) {

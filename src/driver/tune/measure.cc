@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/check.h"
 #include "base/thread/contention.h"
 #include "driver/plan/reference.h"
 #include "driver/verify/random_inputs.h"
-#include "runtime/executor.h"
 
 namespace heddle::driver {
 namespace {
@@ -73,6 +73,26 @@ void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> in
     std::sort(times[step].begin(), times[step].end());
     report(step, times[step][times[step].size() / 2]);
   }
+}
+
+EnergyFigure energy_of_runs(const runtime::Executor& executor, std::span<const Tensor> inputs, int device,
+                            double seconds) {
+  std::unique_ptr<EnergyCounter> counter;
+  try {
+    counter = EnergyCounter::of(executor.plan().target, device);
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::kDevice) throw;
+    EnergyFigure none;
+    none.why_not = error.why() + (error.remedy().empty() ? "" : "; " + error.remedy());
+    return none;
+  }
+  return measure_energy(*counter, seconds, [&](int64_t runs) {
+    if (runtime::runs_on_gpu(executor.plan())) {
+      executor.device_seconds(inputs, static_cast<int>(runs));
+      return;
+    }
+    for (int64_t i = 0; i < runs; ++i) executor.run(inputs);
+  });
 }
 
 double floor_seconds(const runtime::Plan& plan) {

@@ -1,9 +1,12 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 
 #include "driver/compile/compile.h"
+#include "runtime/executor.h"
+#include "target/energy/energy_counter.h"
 
 namespace heddle::driver {
 
@@ -13,6 +16,11 @@ namespace heddle::driver {
 // the order of a run.
 void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds,
              int device = 0);
+
+// Measures the energy of a run for about `seconds`; on a GPU, without copies from and to the host. `device` is the
+// number of the GPU. If the device has no energy counter, EnergyFigure::why_not says so.
+EnergyFigure energy_of_runs(const runtime::Executor& executor, std::span<const Tensor> inputs, int device,
+                            double seconds);
 
 // A lower bound for the time of a run, from the memory bandwidth and the arithmetic throughput of the plan's target. On
 // a CPU, the bound is for one thread.

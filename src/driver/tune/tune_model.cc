@@ -124,7 +124,9 @@ class ModelTuner {
         options_(options),
         database_(tune::user_database()),
         place_(tune::place_of(settings.target)),
-        flush_bytes_(std::clamp(constants, 4 * settings.target.cpu.l2_bytes, kMostFlush)) {}
+        flush_bytes_(std::clamp(constants, 4 * settings.target.cpu.l2_bytes, kMostFlush)) {
+    if (options.by_energy) energy_ = EnergyCounter::of(settings.target.fingerprint(), settings.device);
+  }
 
   std::vector<TunedProblem> run(std::vector<Task> tasks) {
     double left = 0, all = 0;
@@ -153,9 +155,10 @@ class ModelTuner {
   void tune(Task& task, double share) {
     TunedProblem& report = task.report;
     if (!options_.again) {
-      if (const auto record = database_.find(place_, report.problem)) {
+      const auto record = database_.find(place_, report.problem);
+      if (record && record->by_energy() == options_.by_energy) {
         report.record = *record;
-        report.gain = record->winner_us > 0 ? record->pick_us / record->winner_us : 1;
+        report.gain = record->gain();
         report.known = report.reached = true;
         return;
       }
@@ -184,16 +187,18 @@ class ModelTuner {
     const std::unique_ptr<tune::Trial> trial = make_trial(*task.graph, std::move(groups));
     tune::TunerOptions options;
     options.budget_seconds = std::max(0.0, remaining - (wall_seconds() - start));
+    options.energy = energy_.get();
     const Contention contention;
     const double contest = wall_seconds();
-    const tune::TunerResult result = tune::choose_fastest(*trial, options);
+    const tune::TunerResult result = tune::choose_best(*trial, options);
     const double timed = wall_seconds() - contest;
     waited_ += contention.waiting() * timed, timed_ += timed;
     seconds_per_candidate_ = (wall_seconds() - start) / static_cast<double>(count);
     for (size_t i = 0; i < count; ++i) {
       const tune::CandidateTimes& times = result.times[i];
-      log(LogLevel::kDebug, fmt::format("tune {}: {}: {:.1f} us, {} runs{} {}", task.report.problem,
-                                        schedule::name_of(task.question.candidates[i]), times.median * 1e6,
+      const std::string energy = times.joules > 0 ? fmt::format(", {:.1f} uJ", times.joules * 1e6) : "";
+      log(LogLevel::kDebug, fmt::format("tune {}: {}: {:.1f} us{}, {} runs{} {}", task.report.problem,
+                                        schedule::name_of(task.question.candidates[i]), times.median * 1e6, energy,
                                         times.seconds.size(), times.dropped ? ", dropped" : "", times.failure));
     }
     keep(task, result);
@@ -221,6 +226,7 @@ class ModelTuner {
   tune::Database& database_;
   const tune::Place place_;
   const int64_t flush_bytes_;
+  std::unique_ptr<EnergyCounter> energy_;
   const double start_ = wall_seconds();
   double seconds_per_candidate_ = 0.5;
   double waited_ = 0, timed_ = 0;
@@ -246,6 +252,7 @@ TuneReport tune_model(const std::string& path, const CompileOptions& options, co
   report.problems = tuner.run(collector.tasks());
   if (settings.device < 0) report.waiting = tuner.waiting();
   report.threads = settings.target.cpu.threads;
+  report.by_energy = tuning.by_energy;
   report.database = tune::user_database().path();
   report.note = tune::user_database().note();
   report.seconds = wall_seconds() - start;

@@ -61,6 +61,11 @@ int attribute_of(int which, const Settings& s) {
       return 1980000;
     case 16:
       return s.sms;
+    case 33:  // PCI bus, device, domain
+      return 1;
+    case 34:
+    case 50:
+      return 0;
     case 36:
       return 2619000;
     case 37:

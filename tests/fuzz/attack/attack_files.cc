@@ -80,7 +80,7 @@ class EntriesAttack : public Attack {
 // SQL that makes of the database what Heddle does not expect.
 void damage_database(const std::string& path, Rng& rng) {
   static const std::vector<std::string> statements = {
-      "UPDATE winners SET winner_us='text', pick_us=x'00ff'",
+      "UPDATE winners SET winner_us='text', pick_us=x'00ff', winner_uj=x'01', pick_uj='text'",
       "UPDATE winners SET winner=x'00ff00', pick=''",
       "UPDATE winners SET winner_us=9e999, spread=-9e999",
       "UPDATE winners SET candidates=9223372036854775807, samples=-1, made=-9223372036854775808",
@@ -90,7 +90,7 @@ void damage_database(const std::string& path, Rng& rng) {
       "ALTER TABLE winners RENAME COLUMN winner TO other",
       "ALTER TABLE winners RENAME TO old; CREATE VIEW winners AS SELECT * FROM old",
       "CREATE TRIGGER t AFTER INSERT ON winners BEGIN DELETE FROM winners; END",
-      "PRAGMA user_version=3",
+      "PRAGMA user_version=2",
       "PRAGMA user_version=0",
       "PRAGMA application_id=77; PRAGMA page_size=512; VACUUM",
       "PRAGMA journal_mode=WAL",
