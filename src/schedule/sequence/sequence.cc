@@ -9,6 +9,7 @@
 #include "base/divide.h"
 #include "schedule/sequence/cost.h"
 #include "schedule/sequence/phase.h"
+#include "schedule/sequence/requests.h"
 #include "target/cuda_occupancy.h"
 
 namespace heddle::schedule {
@@ -19,11 +20,6 @@ using Phase = SequenceDesc::Phase;
 
 constexpr size_t kMostPhases = 32;
 constexpr size_t kMostArgumentBytes = 4096;
-
-// The bytes that a launch may request at its start.
-double most_ahead(const GpuTarget& target) {
-  return static_cast<double>(target.l2_bytes) / 3;
-}
 
 // A kernel of the plan as phases.
 struct Kernel {
@@ -260,6 +256,10 @@ class SequenceCutter {
 
 }  // namespace
 
+double most_ahead(const GpuTarget& target) {
+  return static_cast<double>(target.l2_bytes) / 3;
+}
+
 int64_t SequenceDesc::queue_bytes() const {
   return round_up(static_cast<int64_t>((phases.size() + 2) * sizeof(uint32_t)), int64_t{128});
 }
@@ -299,6 +299,11 @@ SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const Gpu
     first = end + 1;
   }
   std::sort(plan.joined.begin(), plan.joined.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<bool> in_sequence(kernels.size());
+  for (const SequencePlan::Joined& joined : plan.joined) {
+    for (size_t i = joined.first; i < joined.first + joined.count; ++i) in_sequence[i] = true;
+  }
+  if (is_measured) plan.requests = plan_requests(kernels, in_sequence, target);
   return plan;
 }
 

@@ -59,6 +59,13 @@ struct PlannedKernel {
   bool has_workspace = false;
 };
 
+// Weights that a product requests from memory for a later kernel, when it has requested its own (ClusterSplitKArgs).
+struct WeightRequest {
+  size_t by = 0;                   // the product that requests
+  size_t kernel = 0, operand = 0;  // the weights
+  int64_t bytes = 0;               // from the beginning of the operand
+};
+
 // The decision about consecutive kernels of a plan.
 struct SequencePlan {
   struct Joined {
@@ -71,12 +78,17 @@ struct SequencePlan {
     std::vector<Other> others;
   };
   std::vector<Joined> joined;
+  std::vector<WeightRequest> requests;
   // For each kernel: why it does not follow the kernel before it in a sequence. "" if it does, and if the kernel before
   // it can be in no sequence.
   std::vector<std::string> notes;
 };
 
-// Joins those runs of consecutive kernels for which the model predicts less time.
+// The bytes that a launch may request ahead: they must leave room in the L2 for other data.
+double most_ahead(const GpuTarget& target);
+
+// Joins those runs of consecutive kernels for which the model predicts less time, and lets kernels that leave memory
+// idle request weights.
 SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const GpuTarget& target);
 
 }  // namespace heddle::schedule

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "driver/report/inside/fused_kernels.h"
+#include "driver/target/machine_code.h"
 #include "jit/compiler.h"
 #include "jit/library.h"
 #include "profile/code/elf.h"
