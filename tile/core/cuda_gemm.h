@@ -255,12 +255,8 @@ struct ClusterSplitKArgs {
   int64_t p_row, p_batch;  // strides in elements
   int64_t p_split;
   uint32_t skip, skip_step;  // parameters of gemm_class_skip(), if A's rows belong to several classes
-  // Memory that a later launch reads. Once a block has requested its own tiles, it requests a share of these bytes, so
-  // that memory is not idle until the later launch begins.
-  const void* ahead;
-  int64_t ahead_bytes;
 };
-static_assert(sizeof(ClusterSplitKArgs) == 80);
+static_assert(sizeof(ClusterSplitKArgs) == 64);
 
 // Returns the number of rows of D that a block finishes if the blocks of a cluster divide the k of a tile
 // (tile/kernel/cuda/gemm/sm90_cluster_splitk.h). The block adds the partial sums of these rows and applies the

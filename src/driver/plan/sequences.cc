@@ -8,7 +8,6 @@
 #include "driver/model/kernel_report.h"
 #include "driver/target/backend.h"
 #include "schedule/backend.h"
-#include "schedule/sequence/requests.h"
 #include "schedule/sequence/sequence.h"
 
 namespace heddle::driver {
@@ -84,7 +83,6 @@ class SequenceJoiner {
           {false, "sequence", fmt::format("{} after {}", planned[i].kernel->label, planned[i - 1].kernel->label),
            plan.notes[i]});
     }
-    for (const schedule::WeightRequest& request : plan.requests) add_request(run, planned, request);
     for (schedule::SequencePlan::Joined& found : plan.joined) {
       Joined joined;
       for (size_t i = found.first; i < found.first + found.count; ++i) {
@@ -92,24 +90,10 @@ class SequenceJoiner {
         const std::vector<uint32_t> buffers = buffers_of(run.steps[i], run.kernels[i]);
         joined.operands.insert(joined.operands.end(), buffers.begin(), buffers.end());
       }
-      for (const schedule::SequencePlan::Joined::Other& other : found.others) {
-        joined.operands.push_back(cuda_step(run.steps[other.kernel]).operands[other.operand]);
-      }
       context_.report.decisions.push_back({true, "sequence", found.kernel.label, found.kernel.stitch.mapping});
       joined.kernel = std::move(found.kernel);
       joined_.push_back(std::move(joined));
     }
-  }
-
-  void add_request(const KernelRun& run, const std::vector<schedule::PlannedKernel>& planned,
-                   const schedule::WeightRequest& request) {
-    runtime::CudaStep& step = cuda_step(run.steps[request.by]);
-    schedule::add_request(step.launches.front(), static_cast<int>(step.operands.size()), request.bytes);
-    step.operands.push_back(cuda_step(run.steps[request.kernel]).operands[request.operand]);
-    context_.report.decisions.push_back(
-        {true, "sequence", planned[request.by].kernel->label,
-         fmt::format("requests {:.3g} MB of the weights of {}", 1e-6 * static_cast<double>(request.bytes),
-                     planned[request.kernel].kernel->label)});
   }
 
   // Puts the sequence into the place of its last step.

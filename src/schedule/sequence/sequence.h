@@ -22,11 +22,6 @@ struct SequenceDesc {
     kWithTask,  // when a block has taken the task, before it waits for other phases
     kAtStart,   // when the launch begins, before the previous launch has ended
   };
-  // Weights of later launches that blocks request at the start, since phases leave memory idle.
-  struct Weights {
-    size_t operand = 0;  // of the sequence
-    int64_t bytes = 0;   // from its beginning
-  };
   struct Phase {
     KernelDesc desc;  // a stitch kernel, an attention of few rows or a product by `skinny`
     Config config;
@@ -38,7 +33,6 @@ struct SequenceDesc {
     Ahead ahead = Ahead::kNone;       // when its tasks request data that comes from memory
   };
   std::vector<Phase> phases;
-  std::vector<Weights> weights;
   int threads = 0;            // of a block
   int resident = 1;           // blocks of an SM, for which registers are limited
   uint32_t shared_bytes = 0;  // of a block; the last kQueueSharedBytes are those of the queue
@@ -59,36 +53,19 @@ struct PlannedKernel {
   bool has_workspace = false;
 };
 
-// Weights that a product requests from memory for a later kernel, when it has requested its own (ClusterSplitKArgs).
-struct WeightRequest {
-  size_t by = 0;                   // the product that requests
-  size_t kernel = 0, operand = 0;  // the weights
-  int64_t bytes = 0;               // from the beginning of the operand
-};
-
 // The decision about consecutive kernels of a plan.
 struct SequencePlan {
   struct Joined {
     size_t first = 0, count = 0;  // the kernels
     ScheduledKernel kernel;       // bindings of workspaces are those of kWorkspace 0
-    // The operands of other kernels that follow those of the joined kernels: Weights::operand.
-    struct Other {
-      size_t kernel, operand;
-    };
-    std::vector<Other> others;
   };
   std::vector<Joined> joined;
-  std::vector<WeightRequest> requests;
   // For each kernel: why it does not follow the kernel before it in a sequence. "" if it does, and if the kernel before
   // it can be in no sequence.
   std::vector<std::string> notes;
 };
 
-// The bytes that a launch may request ahead: they must leave room in the L2 for other data.
-double most_ahead(const GpuTarget& target);
-
-// Joins those runs of consecutive kernels for which the model predicts less time, and lets kernels that leave memory
-// idle request weights.
+// Joins those runs of consecutive kernels for which the model predicts less time.
 SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const GpuTarget& target);
 
 }  // namespace heddle::schedule

@@ -384,18 +384,6 @@ __device__ inline const TensorMap& map_of_class(const TensorMap& first, const Ma
   return *map;
 }
 
-// Requests the block's share of the memory that a later launch reads.
-__device__ inline void request_ahead(const ClusterSplitKArgs& args) {
-  constexpr int64_t kPiece = 4096;
-  const int64_t block = (int64_t{blockIdx.z} * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
-  const int64_t step = int64_t{gridDim.x} * gridDim.y * gridDim.z * kPiece;
-  for (int64_t from = block * kPiece; from < args.ahead_bytes; from += step) {
-    const int64_t left = args.ahead_bytes - from;
-    prefetch_global(static_cast<const uint8_t*>(args.ahead) + from,
-                    static_cast<uint32_t>(left < kPiece ? left : kPiece));
-  }
-}
-
 // The whole kernel, for any source of operands; see ClusterSplitKBoxes for `source`.
 template <typename Config, typename Source, typename Epilogue>
 __device__ inline void gemm_cluster_splitk_from(const Source& source, const ClusterSplitKArgs& args,
@@ -442,7 +430,6 @@ __device__ inline void gemm_cluster_splitk_from(const Source& source, const Clus
           phase ^= 1;
         }
       }
-      request_ahead(args);
     }
     __syncwarp();
   }
