@@ -26,11 +26,12 @@ using runtime::Variable;
 
 constexpr int64_t kDepth = 64;  // of a head
 
-// The first device with few SMs, and with boundaries that take so long that all runs of phases are joined.
+// The first device with few SMs, a known wait, and boundaries that take so long that all runs of phases are joined.
 Target joining_device(int sms) {
   Target target = Target::cuda_device(0, 1);
   target.cuda.sms = sms;
   target.cuda.model.chip.graph_boundary_us = 1000;
+  target.cuda.model.chip.grid_wait_us = 1;
   return target;
 }
 
@@ -200,7 +201,7 @@ TEST_F(SequenceTest, JoinsLaunchesWhereThatGains) {
   EXPECT_EQ(planned(graph, target, true, kernels).sequences, 0u) << "waits take longer than boundaries";
   target.cuda.model.chip.graph_boundary_us = 1000;
   target.cuda.model.chip.grid_wait_us = 0;
-  EXPECT_EQ(planned(graph, target, true, kernels).sequences, 0u) << "nobody measured this device";
+  EXPECT_EQ(planned(graph, target, true, kernels).sequences, 0u) << "no gain was measured on this device";
 }
 
 }  // namespace

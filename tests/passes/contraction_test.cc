@@ -233,6 +233,30 @@ TEST(MergeDots, ProductsThatAreRepeatedForPixelsAreOne) {
   }
 }
 
+// Queries that are normalised in f32, head by head, beside values that are not.
+TEST(MergeDots, ProductsOfNormalisedHeadsAreOne) {
+  const std::string attributes = " {lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}\n";
+  for (const bool normalises : {true, false}) {
+    const ir::Graph graph = ir::parse(
+        "graph(%x: f16[3,16]) {\n"
+        "%a = constant {value = f16[16,8]{0.5}}\n%b = constant {value = f16[16,16]{2}}\n"
+        "%0 = dot(%x, %a)" +
+        attributes + "%1 = dot(%x, %b)" + attributes +
+        "%2 = reshape(%1) {shape = [3,4,4]}\n%3 = cast(%0) {to = f32}\n%4 = mul(%3, %3)\n" +
+        (normalises ? "%5 = reshape(%4) {shape = [3,2,4]}\n%6 = reduce(%5) {dims = [2], kind = \"sum\"}\n"
+                      "%7 = reshape(%3) {shape = [3,2,4]}\n%8 = broadcast(%6) {shape = [3,2,4], dims = [0,1]}\n"
+                      "%9 = mul(%7, %8)\n"
+                    : "%9 = exp(%4)\n") +
+        "return \"q\" = %9, \"v\" = %2\n}");
+    const Target gpu = Target::cuda_h200();
+    const ir::Graph merged = run_passes(graph, std::vector<std::string>{"merge_dots"}, PassContext{gpu});
+    const auto products = std::count_if(merged.nodes().begin(), merged.nodes().end(),
+                                        [](const ir::Node& node) { return node.op == ir::Op::kDot; });
+    EXPECT_EQ(products, normalises ? 1 : 2) << ir::print(merged);
+    expect_same(graph, merged);
+  }
+}
+
 // No columns is a multiple of any number of columns, and the bias has no value to take.
 TEST(MergeDots, ProductsOfNothingStay) {
   const std::string attributes = "{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [0]}";

@@ -4,7 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cstring>
 #include <map>
 #include <set>
 
@@ -92,10 +91,6 @@ class SequenceWriter {
     }
     const auto tasks = static_cast<size_t>(total());
     std::vector<std::string> parameters = {"const __grid_constant__ tile::sequence_counters counters"};
-    if (!sequence_.weights.empty()) {
-      parameters.push_back(
-          fmt::format("const __grid_constant__ tile::sequence_weights<{}> weights", sequence_.weights.size()));
-    }
     for (size_t p = 0; p < phases_.size(); ++p) {
       for (size_t i = 0; i < phases_[p].types.size(); ++i) {
         parameters.push_back(fmt::format("const __grid_constant__ {} p{}_{}", of(head, p, phases_[p].types[i]), p, i));
@@ -147,7 +142,6 @@ class SequenceWriter {
       if (sequence_.phases[p].ahead != SequenceDesc::Ahead::kAtStart) continue;
       out.line("if (blockIdx.x < {}) {}::ahead({}blockIdx.x);", tasks_of(p), space_of(head, p), arguments_of(p));
     }
-    if (!sequence_.weights.empty()) out.raw("weights.request();");
   }
 
   std::string space_of(const KernelHead& head, size_t p) const {
@@ -201,18 +195,6 @@ void add_arguments(CudaLaunch& launch, const SequenceDesc::Phase& phase, const C
   launch.arguments.insert(launch.arguments.end(), code.launch.arguments.begin(), code.launch.arguments.end());
 }
 
-// The argument that lists the weights to request: addresses, then bytes.
-void add_weights(CudaLaunch& launch, const std::vector<SequenceDesc::Weights>& weights) {
-  std::vector<int64_t> words(2 * weights.size());
-  const auto argument = static_cast<int>(launch.arguments.size());
-  for (size_t i = 0; i < weights.size(); ++i) {
-    words[weights.size() + i] = weights[i].bytes;
-    launch.pointers.push_back({argument, static_cast<int>(i * sizeof(int64_t)), static_cast<int>(weights[i].operand)});
-  }
-  std::vector<uint8_t>& block = launch.arguments.emplace_back(words.size() * sizeof(int64_t));
-  std::memcpy(block.data(), words.data(), block.size());
-}
-
 }  // namespace
 
 KernelSource emit_cuda_sequence(const schedule::KernelPlan& plan, const SequenceDesc& sequence,
@@ -222,7 +204,6 @@ KernelSource emit_cuda_sequence(const schedule::KernelPlan& plan, const Sequence
   source.launches = plan.launches;
   source.counter_bytes = plan.counter_bytes;
   CudaLaunch& launch = source.launches.front();
-  if (!sequence.weights.empty()) add_weights(launch, sequence.weights);
   std::set<std::string> includes = {"tile/op/cuda/sequence.h", kWaitHeader};
   for (size_t p = 0; p < sequence.phases.size(); ++p) {
     const CudaPhase& phase = writer.phases()[p];

@@ -90,9 +90,6 @@ class SequenceJoiner {
         const std::vector<uint32_t> buffers = buffers_of(run.steps[i], run.kernels[i]);
         joined.operands.insert(joined.operands.end(), buffers.begin(), buffers.end());
       }
-      for (const schedule::SequencePlan::Joined::Other& other : found.others) {
-        joined.operands.push_back(cuda_step(run.steps[other.kernel]).operands[other.operand]);
-      }
       context_.report.decisions.push_back({true, "sequence", found.kernel.label, found.kernel.stitch.mapping});
       joined.kernel = std::move(found.kernel);
       joined_.push_back(std::move(joined));

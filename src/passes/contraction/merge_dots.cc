@@ -91,15 +91,25 @@ class Merger {
     return readers_[v].size() == 1 && !is_output_[v] ? &graph_.node(readers_[v][0]) : nullptr;
   }
 
-  bool takes_slices(ValueId v) const {
+  // True if slicing `v` adds no kernel. A norm of heads reads the cast of its product and the squares of that, which
+  // the norm's kernel computes: `inside` is true for these.
+  bool takes_slices(ValueId v, bool inside = false) const {
     if (is_output_[v] || readers_[v].empty()) return false;
     return std::all_of(readers_[v].begin(), readers_[v].end(), [&](NodeId id) {
       const Node& reader = graph_.node(id);
+      const bool squares = inside && reader.op == Op::kMul && reader.inputs[0] == reader.inputs[1];
+      if (reader.op == Op::kCast && !inside) return takes_slices(reader.outputs[0], true);
+      if (squares) return is_reshaped(reader.outputs[0]);
       // What is repeated is read by a kernel of its own.
       const bool repeats = reader.op == Op::kBroadcast &&
                            element_count(graph_.shape(reader.outputs[0])) > element_count(graph_.shape(v));
-      return repeats || reader.op == Op::kReshape || reader.op == Op::kTranspose || reader.op == Op::kDot;
+      return repeats || reader.op == Op::kReshape || reader.op == Op::kTranspose || (reader.op == Op::kDot && !inside);
     });
+  }
+
+  bool is_reshaped(ValueId v) const {
+    const Node* reader = only_reader(v);
+    return reader != nullptr && reader->op == Op::kReshape;
   }
 
   std::optional<Product> product_at(const Node& dot) const {

@@ -32,12 +32,6 @@ double us_together(const std::vector<OrderedPhase>& phases, int resident, const 
   return take + std::max(last, busy);
 }
 
-double idle_bytes(const std::vector<OrderedPhase>& phases, double us, const GpuTarget& target) {
-  double idle = us;
-  for (const OrderedPhase& phase : phases) idle -= phase.draft->facts.ahead_us;
-  return std::max(idle, 0.0) * target.model.chip.read_tbps * 1e6;
-}
-
 bool pays(const SequenceTimes& times, const GpuTarget& target) {
   constexpr double kLeastShare = 0.03;
   const double least = std::max(target.model.chip.graph_boundary_us / 2, kLeastShare * times.apart);

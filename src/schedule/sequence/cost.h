@@ -21,8 +21,6 @@ struct OrderedPhase {
 
 // Predicts the time of a sequence of which an SM has `resident` blocks.
 double us_together(const std::vector<OrderedPhase>& phases, int resident, const GpuTarget& target);
-// The bytes that memory could deliver while a sequence that takes `us` leaves it idle.
-double idle_bytes(const std::vector<OrderedPhase>& phases, double us, const GpuTarget& target);
 // True if the difference is larger than the error of the predictions.
 bool pays(const SequenceTimes& times, const GpuTarget& target);
 

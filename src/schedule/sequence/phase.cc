@@ -187,26 +187,6 @@ std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const G
   return result;
 }
 
-std::vector<size_t> weights_of(const ScheduledKernel& kernel) {
-  const Product* product = product_of(kernel);
-  std::vector<size_t> found;
-  if (product == nullptr) return found;
-  const ContractionDesc& contraction = *kernel.desc.get<ContractionDesc>();
-  const size_t each = operands_of_one(contraction, kernel.desc.operands).size();
-  for (const OperandView* view : {&product->a, &product->b}) {
-    const Operand& operand = kernel.desc.operands[view->operand];
-    if (view->form != OperandView::Form::kMatrix || !operand.constant || !operand.packing.kind.empty()) continue;
-    for (int copy = 0; copy < contraction.copies; ++copy) {
-      found.push_back(view->operand + static_cast<size_t>(copy) * each);
-    }
-  }
-  return found;
-}
-
-int64_t operand_bytes(const Operand& operand) {
-  return element_count(operand.shape) * static_cast<int64_t>(size_of(operand.dtype));
-}
-
 KernelPlan plan_phase(const Phase& phase, const GpuTarget& target) {
   KernelPlan plan{{}, phase.desc, phase.config};
   plan_gpu_launches(plan, target);

@@ -33,9 +33,6 @@ struct PhaseDraft {
 std::optional<ScheduledKernel> other_form(const ScheduledKernel& kernel, const GpuTarget& target);
 // The predicted time of a kernel on its own, in us, without the boundary before it.
 double us_alone(const ScheduledKernel& kernel, const GpuTarget& target);
-// The operands of a product that are dense constants, which it reads as a whole.
-std::vector<size_t> weights_of(const ScheduledKernel& kernel);
-int64_t operand_bytes(const Operand& operand);
 
 // The reason why a kernel cannot be in a sequence; "" if it can.
 std::string phase_obstacle(const ScheduledKernel& kernel, const GpuTarget& target);

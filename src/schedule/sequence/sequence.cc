@@ -181,7 +181,7 @@ class SequenceCutter {
 
   SequencePlan::Joined joined(size_t first, size_t count) const {
     const Draft draft = draft_of(first, count);
-    SequencePlan::Joined joined{first_ + first, count, {}, {}};
+    SequencePlan::Joined joined{first_ + first, count, {}};
     ScheduledKernel& result = joined.kernel;
     auto sequence = std::make_shared<SequenceDesc>();
     sequence->threads = draft.threads, sequence->resident = draft.resident, sequence->shared_bytes = draft.shared_bytes;
@@ -202,34 +202,9 @@ class SequenceCutter {
                     draft.phases.size(), result.config.tasks, draft.threads, draft.times.apart, draft.times.together);
     const std::string& last = planned_[first_ + first + count - 1].kernel->label;
     result.label = fmt::format("{} kernels in sequence: {} to {}", count, planned_[first_ + first].kernel->label, last);
-    add_weights(joined, *sequence, idle_bytes(draft.phases, draft.times.together, target_));
     result.config.reason = result.stitch.mapping;
     result.desc.body = std::shared_ptr<const SequenceDesc>(std::move(sequence));
     return joined;
-  }
-
-  // Lets the sequence request weights of the products after it.
-  void add_weights(SequencePlan::Joined& joined, SequenceDesc& sequence, double idle) const {
-    constexpr int64_t kLeast = 1 << 16;  // less is no gain
-    constexpr size_t kMostOthers = 4;
-    auto left = static_cast<int64_t>(std::min(idle, most_ahead(target_)));
-    int64_t all = 0;
-    for (size_t i = joined.first + joined.count; i < planned_.size() && left >= kLeast; ++i) {
-      const ScheduledKernel& other = *planned_[i].kernel;
-      for (const size_t operand : weights_of(other)) {
-        const int64_t bytes = std::min(left, operand_bytes(other.desc.operands[operand]));
-        if (bytes < kLeast || sequence.weights.size() == kMostOthers) continue;
-        sequence.weights.push_back({joined.kernel.desc.operands.size(), bytes});
-        joined.kernel.desc.operands.push_back(other.desc.operands[operand]);
-        joined.kernel.bindings.push_back(other.bindings[operand]);
-        joined.others.push_back({i, operand});
-        left -= bytes, all += bytes;
-      }
-    }
-    if (all > 0) {
-      joined.kernel.stitch.mapping +=
-          fmt::format(", requests {:.3g} MB of the weights after it", 1e-6 * static_cast<double>(all));
-    }
   }
 
   // Appends the phases, the operands and the bindings of a kernel.
@@ -287,7 +262,7 @@ SequencePlan plan_sequences(const std::vector<PlannedKernel>& kernels, const Gpu
   std::vector<std::string> obstacles;
   for (const PlannedKernel& planned : kernels) {
     obstacles.push_back(is_measured ? phase_obstacle(*planned.kernel, target)
-                                    : "how long blocks wait for each other is not known of this device");
+                                    : "no gain from sequences was measured on this device");
   }
   SequencePlan plan;
   plan.notes.resize(kernels.size());

@@ -22,11 +22,6 @@ struct SequenceDesc {
     kWithTask,  // when a block has taken the task, before it waits for other phases
     kAtStart,   // when the launch begins, before the previous launch has ended
   };
-  // Weights of later launches that blocks request at the start, since phases leave memory idle.
-  struct Weights {
-    size_t operand = 0;  // of the sequence
-    int64_t bytes = 0;   // from its beginning
-  };
   struct Phase {
     KernelDesc desc;  // a stitch kernel, an attention of few rows or a product by `skinny`
     Config config;
@@ -38,7 +33,6 @@ struct SequenceDesc {
     Ahead ahead = Ahead::kNone;       // when its tasks request data that comes from memory
   };
   std::vector<Phase> phases;
-  std::vector<Weights> weights;
   int threads = 0;            // of a block
   int resident = 1;           // blocks of an SM, for which registers are limited
   uint32_t shared_bytes = 0;  // of a block; the last kQueueSharedBytes are those of the queue
@@ -64,11 +58,6 @@ struct SequencePlan {
   struct Joined {
     size_t first = 0, count = 0;  // the kernels
     ScheduledKernel kernel;       // bindings of workspaces are those of kWorkspace 0
-    // The operands of other kernels that follow those of the joined kernels: Weights::operand.
-    struct Other {
-      size_t kernel, operand;
-    };
-    std::vector<Other> others;
   };
   std::vector<Joined> joined;
   // For each kernel: why it does not follow the kernel before it in a sequence. "" if it does, and if the kernel before

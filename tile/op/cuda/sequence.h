@@ -9,28 +9,9 @@
 #pragma once
 
 #include "tile/arch/sm80/global.h"
-#include "tile/arch/sm80/stream.h"
 #include "tile/op/cuda/team.h"
 
 namespace heddle::tile {
-
-// Constants that later launches read. The blocks of a launch request them from memory, each a share, so that the L2 has
-// them when they are read.
-template <int Count>
-struct sequence_weights {
-  const uint8_t* at[Count];
-  int64_t bytes[Count];
-
-  TILE_INLINE void request() const {
-    constexpr int kLine = 128;
-    const int64_t first = (blockIdx.x * int64_t{blockDim.x} + threadIdx.x) * kLine;
-    const int64_t step = gridDim.x * int64_t{blockDim.x} * kLine;
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-      for (int64_t from = first; from < bytes[i]; from += step) sm80::prefetch(at[i] + from);
-    }
-  }
-};
 
 // The address of the counters of a sequence: the next task, the number of blocks that have left, and the number of
 // finished tasks of each phase. They are zero before a launch and zero again after it.

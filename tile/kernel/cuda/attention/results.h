@@ -41,29 +41,60 @@ class AttentionParts {
     }
     store(split, kFours, thread, {r.max[0], r.max[1], r.sum[0], r.sum[1]});
   }
-  // Adds O of all parts and stores the sums in part 0. Used if the group has few rows, which belong to its first
-  // `threads` (at most 32) threads. `Adders` threads divide the additions: each adds some of the float4s of one of the
-  // first `threads` threads.
-  template <int Adders>
-  __device__ void add_for(int32_t threads, int32_t thread) const {
+  __device__ void store(int32_t split, int i, int32_t thread, float4 x) const {
+    *at(split, i, thread) = x;
+  }
+  // Adds O of all parts and stores the sums in part 0 of `to`, which may be this object. Sets the maxima and sums of
+  // exponentials in `r`. Used if the group has few rows, which belong to its first `threads` (at most 32) threads.
+  // `Adders` threads divide the additions: each adds some of the float4s of one of the first `threads` threads. Parts
+  // are read once, so that a batch of parts takes one latency.
+  template <int Adders, typename To>
+  __device__ void add_for(AttentionRegisters<Config>& r, const To& to, int32_t threads, int32_t thread) const {
+    constexpr int kWarps = Adders / 32, kOwn = kFours > kWarps ? 2 : 1;  // float4s at a time: more would spill
     const int32_t of = thread % 32;
     if (of >= threads) return;
-    const float2 max = most(of);
 #pragma unroll 1
-    for (int32_t i = thread / 32; i < kFours; i += Adders / 32) {
-      float4 sum{0, 0, 0, 0};
+    for (int32_t first = thread / 32; first < kFours; first += kOwn * kWarps) {
+      float4 sums[kOwn] = {};
+      r.max[0] = r.max[1] = -__builtin_inff();
+      r.sum[0] = r.sum[1] = 0;
       for_parts([&](const int32_t(&parts)[kAtOnce], int32_t count) {
-        float4 rows[kAtOnce], fours[kAtOnce];
-#pragma unroll
-        for (int j = 0; j < kAtOnce; ++j) rows[j] = load(parts[j], kFours, of), fours[j] = load(parts[j], i, of);
+        float4 rows[kAtOnce], fours[kOwn][kAtOnce];
 #pragma unroll
         for (int j = 0; j < kAtOnce; ++j) {
-          const float low = j < count ? weight(rows[j].x, max.x) : 0, high = j < count ? weight(rows[j].y, max.y) : 0;
-          sum.x = fmaf(fours[j].x, low, sum.x), sum.y = fmaf(fours[j].y, low, sum.y);
-          sum.z = fmaf(fours[j].z, high, sum.z), sum.w = fmaf(fours[j].w, high, sum.w);
+          rows[j] = load(parts[j], kFours, of);
+#pragma unroll
+          for (int own = 0; own < kOwn; ++own) {
+            const int32_t i = first + own * kWarps;
+            fours[own][j] = load(parts[j], i < kFours ? i : first, of);
+          }
+        }
+        const float2 before{r.max[0], r.max[1]};
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) r.max[0] = fmaxf(r.max[0], rows[j].x), r.max[1] = fmaxf(r.max[1], rows[j].y);
+        const float2 fade{weight(before.x, r.max[0]), weight(before.y, r.max[1])};
+        r.sum[0] *= fade.x, r.sum[1] *= fade.y;
+#pragma unroll
+        for (int own = 0; own < kOwn; ++own) {
+          sums[own] = {sums[own].x * fade.x, sums[own].y * fade.x, sums[own].z * fade.y, sums[own].w * fade.y};
+        }
+#pragma unroll
+        for (int j = 0; j < kAtOnce; ++j) {
+          const float low = j < count ? weight(rows[j].x, r.max[0]) : 0,
+                      high = j < count ? weight(rows[j].y, r.max[1]) : 0;
+          r.sum[0] = fmaf(rows[j].z, low, r.sum[0]), r.sum[1] = fmaf(rows[j].w, high, r.sum[1]);
+#pragma unroll
+          for (int own = 0; own < kOwn; ++own) {
+            const float4& four = fours[own][j];
+            sums[own].x = fmaf(four.x, low, sums[own].x), sums[own].y = fmaf(four.y, low, sums[own].y);
+            sums[own].z = fmaf(four.z, high, sums[own].z), sums[own].w = fmaf(four.w, high, sums[own].w);
+          }
         }
       });
-      store(0, i, of, sum);
+#pragma unroll
+      for (int own = 0; own < kOwn; ++own) {
+        if (first + own * kWarps < kFours) to.store(0, first + own * kWarps, of, sums[own]);
+      }
     }
   }
   __device__ void load_sums(AttentionRegisters<Config>& r, int32_t thread) const {
@@ -140,9 +171,6 @@ class AttentionParts {
   __device__ float4 load(int32_t split, int i, int32_t thread) const {
     return *at(split, i, thread);
   }
-  __device__ void store(int32_t split, int i, int32_t thread, float4 x) const {
-    *at(split, i, thread) = x;
-  }
   // Returns the weight of one part of the keys in the sums over all parts. `max` is the maximum score of the part, and
   // `of_all` that of all parts. A part whose scores are all minus infinity has the weight 0 if another part has a
   // score.
@@ -183,10 +211,11 @@ class AttentionParts {
 // Writes a group's sums over one part of the keys to global memory. The last block to do so adds the sums of all parts,
 // in the order of the parts, into its registers `r` and returns true; the other blocks return false. `told` is shared
 // memory with one word per group. Through this word, one thread tells the others how many parts were already finished.
-// `left` is the number of rows from the group's first row to the last row of Q.
+// `left` is the number of rows from the group's first row to the last row of Q. If the warps of the block share their
+// rows, `floats` is shared memory with few_rows_sums_bytes().
 template <typename Config>
 __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionArgs& args, const AttentionUnit& unit,
-                                 int32_t* told, int group, int32_t left) {
+                                 int32_t* told, int group, int32_t left, uint8_t* floats = nullptr) {
   constexpr int kAdders = key_warps<Config> != 0 ? 32 * key_warps<Config> : 128;
   const auto sync = [&] {
     if constexpr (key_warps<Config> != 0) {
@@ -215,19 +244,22 @@ __device__ inline bool add_parts(AttentionRegisters<Config>& r, const AttentionA
   sync();  // all threads have read `told`
   if (!is_last) return false;
   __threadfence();
-  if (are_few) {
-    parts.template add_for<kAdders>(threads_with_rows, thread);
-    __threadfence();
+  const auto add_few = [&](const auto& sums) {
+    parts.template add_for<kAdders>(r, sums, threads_with_rows, thread);
     sync();
-  }
-  if (!are_few) {
+    if (has_rows) {
+      sums.load_first(r, thread);
+    } else {
+      parts.clear(r);
+    }
+  };
+  if constexpr (key_warps<Config> != 0) {
+    add_few(AttentionParts<Config, 32>(reinterpret_cast<float*>(floats), 1));
+  } else if (are_few) {
+    add_few(parts);
+  } else {
     parts.load_sums(r, thread);
     parts.load_all(r, thread);
-  } else if (has_rows) {
-    parts.load_sums(r, thread);
-    parts.load_first(r, thread);
-  } else {
-    parts.clear(r);
   }
   return true;
 }
@@ -252,10 +284,9 @@ __device__ inline void add_warps(AttentionRegisters<Config>& r, uint8_t* floats)
   __syncthreads();
   parts.store(r, warp, lane);
   __syncthreads();
-  parts.template add_for<32 * Warps>(32, thread);
+  parts.template add_for<32 * Warps>(r, parts, 32, thread);
   __syncthreads();
   if (warp == 0) {
-    parts.load_sums(r, lane);
     parts.load_first(r, lane);
   } else {
     parts.clear(r);

@@ -377,8 +377,9 @@ __device__ inline void attention_block(const AttentionArgs& args, const Q& q, co
   Block block(args, q, k, v, scores, pages, unit, raw_shared);
   typename Block::Registers r[kBlocksM];
   block.run(r);
+  uint8_t* floats = raw_shared + AttentionTraits<Config>::kQBytes;
   if constexpr (Config::kKeyWarps > 0) {
-    cuda::add_warps<Config, Config::kKeyWarps>(r[0], raw_shared + AttentionTraits<Config>::kQBytes);
+    cuda::add_warps<Config, Config::kKeyWarps>(r[0], floats);
     if (Config::kSplit != AttentionSplit::kLastBlock && threadIdx.x >= 32) return;
   }
 #pragma unroll
@@ -392,7 +393,7 @@ __device__ inline void attention_block(const AttentionArgs& args, const Q& q, co
     if constexpr (Config::kSplit == AttentionSplit::kLastBlock) {
       auto* told = reinterpret_cast<int32_t*>(raw_shared + Block::kToldAt);
       const int32_t left = args.m - unit.row - kAttentionGroupRows * group;
-      if (!cuda::add_parts<Config>(r[i], args, unit, told, group, left)) continue;
+      if (!cuda::add_parts<Config>(r[i], args, unit, told, group, left, floats)) continue;
       if (Config::kKeyWarps > 0 && threadIdx.x >= 32) continue;  // the other warps have no rows to store
     }
     cuda::store_attention<Config>(r[i], args, sink, epilogue, raw_shared + Block::row(i) * kGemmRowBytes, unit, row);
