@@ -128,7 +128,7 @@ class DecoderLayers(Layers):
             x = self.feed_forward(self.node("Add", x, self.attention(q, *cross)))
             presents.update(zip([name.replace("past_key_values", "present") for name in pasts], own))
             presents.update(zip([name.replace("past_key_values", "present").replace("decoder", "encoder") for name in pasts], cross))
-        head = self.constant((table.T * 4 * s.width**-0.5).astype(np.float32))
+        head = self.constant(self.random_weight(s.width, s.words))
         return {"logits": self.node("MatMul", self.norm(x), head), **presents}
 
     def shape_of(self, name, of_past=False):

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 if importlib.util.find_spec("tokenizers") is None:
     print("skipped: there is no package tokenizers")
@@ -82,6 +83,12 @@ class Answers(unittest.TestCase):
     def test_long_prompts_are_read_in_chunks(self):
         for layout in ("grouped", "plain"):
             self.check(layout, [LONG, "short"], 6)
+
+    @unittest.skipUnless(ON_HOST, "caches grow on the host only")
+    def test_caches_grow(self):
+        for layout in ("grouped", "plain"):
+            with mock.patch("heddle.text.decoder.GROWTH", 64):
+                self.check(layout, PROMPTS[:2], 140)
 
     @unittest.skipUnless(ON_HOST, "the host checks packed weights")
     def test_packed_weights_and_16_bits_generate(self):

@@ -29,7 +29,8 @@ class Compiler:
         return self._graphs[text]
 
     def array(self, values: Any, dtype: str) -> Any:
-        """A tensor on the device. One of bf16 can only be zero, since NumPy has no such type."""
+        """A tensor on the device. Values of bf16, a type that NumPy lacks, are zeros or another such tensor's numpy()."""
         if dtype == "bf16":
-            return _core.tensor(np.asarray(values, np.uint16), "bf16", device=self.target)
+            given = np.asarray(values)
+            return _core.tensor(given.view(np.uint16) if given.itemsize == 2 else given.astype(np.uint16), "bf16", device=self.target)
         return _core.tensor(np.array(values, _NUMPY[dtype], order="C"), device=self.target)

@@ -15,6 +15,9 @@ from heddle.text.graphs import Cache, Sampling, Step, choice, last_rows, stored
 
 # Rows of a run over prompts: few numbers, so that prompts of all lengths share plans, and logits stay small.
 CHUNKS = (16, 64, 256)
+# Slots that a cache gets at once on a CPU, where a step takes the longer the more slots there are, used or not. On a GPU that
+# takes less time than kernels for another capacity.
+GROWTH = 256
 _PAST = re.compile(r"past_key_values\.(\d+)\.(key|value)")
 
 
@@ -112,7 +115,9 @@ class Session:
         longest = max(len(prompt) for prompt in prompts)
         self._chunk = next((chunk for chunk in CHUNKS if longest <= chunk), CHUNKS[-1])
         chunks = -(-longest // self._chunk)
-        self.capacity = -(-max(chunks * self._chunk, longest + room) // 64) * 64
+        self._longest, self._room, self._chosen = longest, room, 0
+        ahead = min(room, GROWTH) if decoder.compiler.target == "cpu" else room
+        self.capacity = -(-max(chunks * self._chunk, longest + ahead) // 64) * 64
         decoder.prepare(self.batch, self.capacity)
         self._array = decoder.compiler.array
         self._graph = decoder.compiler.graph
@@ -124,9 +129,9 @@ class Session:
     def prefill(self) -> np.ndarray:
         """Reads the prompts and returns the first token of each answer."""
         last = self._array(np.zeros((self.batch, 1, self._decoder.words)), self._decoder.logits)
-        longest = max(len(prompt) for prompt in self._prompts)
-        for start in range(0, longest, self._chunk):
+        for start in range(0, self._longest, self._chunk):
             last = self._read_chunk(start, last)
+        self._chosen = 0
         self._state = {"lengths": self._array([len(prompt) for prompt in self._prompts], "i64")}
         if self._how.temperature > 0:
             self._state.update(draws=self._array(self._draws, "f32"), turn=self._array([0], "i64"),
@@ -176,8 +181,17 @@ class Session:
                       out={f"slots.{i}": self._caches[c.past] for i, c in enumerate(decoder.caches)})
         return results["logits"]
 
+    def _grow(self) -> None:
+        self.capacity += GROWTH
+        for cache in self._decoder.caches:
+            rows = np.pad(self._caches[cache.past].numpy(), ((0, 0), (0, 0), (0, GROWTH), (0, 0)))
+            self._caches[cache.past] = self._array(rows, cache.dtype)
+
     def _choose(self, logits: Any) -> np.ndarray:
         decoder = self._decoder
+        if self._longest + self._chosen == self.capacity and self._chosen + 1 < self._room:
+            self._grow()  # for the step that reads the token
+        self._chosen += 1
         step = Step(decoder.dtype("input_ids"), decoder.dtype("position_ids"), decoder.dtype("attention_mask"),
                     self.capacity + self._fresh, self._fresh)
         choose = self._graph(choice((decoder.logits, (self.batch, 1, decoder.words)), self._how, len(self._draws), step))
