@@ -200,7 +200,28 @@ class Llama(Writer):
         return self.proto("llama")
 
 
-def tokenizer(words=None):
+def merged(proto):
+    """The model as the branch of a decoder that is merged with one without earlier keys."""
+    graph = proto.graph
+    names = [output.name for output in graph.output]
+    for node in graph.node:
+        node.output[:] = ["later." + name if name in names else name for name in node.output]
+    shape = lambda output: [extent.dim_value or 1 for extent in output.type.tensor_type.shape.dim]
+    first = [helper.make_node("Constant", [], ["first." + output.name], value=numpy_helper.from_array(np.zeros(shape(output), np.float32)))
+             for output in graph.output]
+    bodies = {}
+    for branch, nodes, prefix in (("then_branch", graph.node, "later."), ("else_branch", first, "first.")):
+        outputs = [onnx.ValueInfoProto.FromString(output.SerializeToString()) for output in graph.output]
+        for output in outputs:
+            output.name = prefix + output.name
+        bodies[branch] = helper.make_graph(nodes, branch, [], outputs)
+    node = helper.make_node("If", ["use_cache_branch"], names, **bodies)
+    inputs = [*graph.input, helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1])]
+    whole = helper.make_graph([node], "merged", inputs, list(graph.output), list(graph.initializer))
+    return helper.make_model(whole, opset_imports=list(proto.opset_import), ir_version=9)
+
+
+def tokenizer():
     """Bytes, some pairs of letters, and the tokens of a template."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 

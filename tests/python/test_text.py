@@ -15,6 +15,7 @@ if importlib.util.find_spec("tokenizers") is None:
 
 import heddle
 import numpy as np
+import onnx
 from heddle.text import Generator, Sampling
 from heddle.text.graphs import Step, choice
 from heddle.text.tokens import TextStream
@@ -84,11 +85,21 @@ class Answers(unittest.TestCase):
         for layout in ("grouped", "plain"):
             self.check(layout, [LONG, "short"], 6)
 
+    @unittest.skipUnless(ON_HOST, "the host checks merged decoders")
+    def test_the_branch_with_caches_of_a_merged_decoder_is_taken(self):
+        path = written.write(pathlib.Path(FOLDER.name) / "merged", SIZE, layout="plain")
+        plain = path / "onnx/model.onnx"
+        onnx.save(written.merged(onnx.load(plain)), path / "onnx/decoder_model_merged.onnx")
+        plain.rename(path / "plain.onnx")
+        generator = Generator(path)
+        answer = generator.generate(["in the"], max_tokens=6, ignore_end=True)[0]
+        self.assertEqual(answer.tokens, told_by_onnxruntime(path / "plain.onnx", generator.encode("in the"), 6))
+
     @unittest.skipUnless(ON_HOST, "caches grow on the host only")
     def test_caches_grow(self):
         for layout in ("grouped", "plain"):
-            with mock.patch("heddle.text.decoder.GROWTH", 64):
-                self.check(layout, PROMPTS[:2], 140)
+            with mock.patch("heddle.text.decoder.GROWTH", 32):
+                self.check(layout, PROMPTS[:2], 70)
 
     @unittest.skipUnless(ON_HOST, "the host checks packed weights")
     def test_packed_weights_and_16_bits_generate(self):

@@ -1,6 +1,7 @@
 """`heddle generate` and `heddle transcribe`."""
 import argparse
 import json
+import os
 import sys
 import time
 from typing import Any, Callable, List, Optional, Sequence
@@ -137,6 +138,9 @@ def _guarded(work: Callable[[argparse.Namespace], None], given: argparse.Namespa
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return 130
+    except BrokenPipeError:  # the reader has what it wants
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 4
     return 0
 
 

@@ -88,7 +88,10 @@ class Generator:
         given = self._folder.generation
         if not given.get("do_sample"):
             return Sampling()
-        return Sampling(*(given.get(name, otherwise) for name, otherwise in (("temperature", 1.0), ("top_k", 50), ("top_p", 1.0))))
+        # null leaves out nothing; transformers has 50 for a missing top_k.
+        values = {"temperature": 1.0, "top_k": 50, "top_p": 1.0} | {name: given[name] for name in Sampling._fields if name in given}
+        neutral = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+        return Sampling(**{name: neutral[name] if value is None else value for name, value in values.items()})
 
     def encode(self, prompt: Union[str, Sequence[int], Sequence[Mapping[str, str]]]) -> List[int]:
         """Tokens of a text, or of a conversation: messages with `role` and `content`, in the model's chat template."""

@@ -1,5 +1,6 @@
 """Text to tokens and back, and the templates of conversations."""
 import datetime
+import json
 from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from heddle import _errors
@@ -80,6 +81,8 @@ class Tokenizer:
             raise TemplateError(why)
 
         environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+        # jinja2's own escapes characters for HTML.
+        environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
         environment.globals["raise_exception"] = raise_exception
         environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
         tokens = {name: _word(self._config.get(name)) or "" for name in ("bos_token", "eos_token", "unk_token", "pad_token")}
