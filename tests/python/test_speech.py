@@ -138,7 +138,7 @@ class Recordings(unittest.TestCase):
 
     def test_the_command_prints_the_text(self):
         path = self.written(speech(3), 2, RATE)
-        command = [sys.executable, "-m", "heddle", "transcribe", path, FOLDER / "merged", "--language", "en", "--max-tokens", "8"]
+        command = [sys.executable, "-m", "heddle", "transcribe", path, FOLDER / "split", "--language", "en", "--max-tokens", "8"]
         done = subprocess.run(command + ["--json"], capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         told = json.loads(done.stdout)
