@@ -109,6 +109,12 @@ std::string unknown_command(const CLI::App& app, const std::string& argument) {
 std::string usage_error(const CLI::App& app, const CLI::ParseError& error) {
   // A misspelt option comes first: its value may have been taken for MODEL, or MODEL be missing for it.
   const std::vector<std::string> unused = app.remaining(true);
+  if (!unused.empty() && app.get_subcommands().empty() && has({"generate", "transcribe"}, unused.front())) {
+    return fmt::format(
+        "\"{0}\" is a command of the Python package: `pip install '.[text]'` in a clone, then "
+        "`python3 -m heddle {0}`",
+        unused.front());
+  }
   for (const std::string& argument : unused) {
     if (argument.size() > 1 && argument[0] == '-') return unknown_option(app, argument);
   }

@@ -165,6 +165,7 @@ class Words(Case):
                 (["run", "m.onnx", "--tagret", "cuda"], "--target"), (["run", "--tagret", "cuda", "m.onnx"], "--target"),
                 (["run", "m.onnx", "--shap=x=2,8"], "--shape"), (["run", "m.onnx", "--output_dir", "d"], "--output-dir"),
                 (["bench", "m.onnx", "--second", "1"], "--seconds"), (["run", "m.onnx", "--dims", "batch=4"], "--shape"), (["--json", "run", "m.onnx"], 'behind "heddle run"'),
+                (["generate", "folder", "--prompt", "the"], "python3 -m heddle generate"),
                 (["run", "image.onnx", "--input", "imgae=x.npy"], "image"),
                 (["run", "image.onnx", "--shape", "imag=2,8"], "image"), (["zoo", "resnet5"], "resnet50"),
                 (["zoo", "bert"], "bert-base"), (["run", "m.onnx", "--precision", "fp16"], "f16"),

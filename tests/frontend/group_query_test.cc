@@ -77,7 +77,8 @@ TEST(GroupQueryAttention, SequencesOfDifferentLengthsShareBuffersWithRoom) {
     const auto last = static_cast<int32_t>(earlier[s]);
     const Arrays alone = g.run({{"q", row("q")}, {"k", row("k")}, {"v", row("v")}, {"pk", cut(pk)}, {"pv", cut(pv)}},
                                {last}, last + 1, kRotary, kAngles);
-    EXPECT_THAT(row_of(y.at("y"), s, 0), ::testing::Pointwise(::testing::DoubleNear(1e-6), row_of(alone.at("y"), 0, 0)));
+    EXPECT_THAT(row_of(y.at("y"), s, 0),
+                ::testing::Pointwise(::testing::DoubleNear(1e-6), row_of(alone.at("y"), 0, 0)));
     // The new key stands behind the earlier ones.
     const auto key = [](const Arrays& a, int64_t sequence, int64_t length, int64_t at) {
       const auto from = a.at("k2").f().begin() + (sequence * 2 * length + at) * 4;
@@ -112,6 +113,24 @@ TEST(GroupQueryAttention, TheLongestLengthIsDataWhereTheBuffersLengthIsDeclared)
   inputs["last"] = ints({2}, {0, 0});
   inputs["total"] = ints({1}, {1});
   EXPECT_EQ(row_of(run_spec(graph, inputs).at("y"), 0, 0), row_of(g.run(step, {0, 0}, 1).at("y"), 0, 0));
+}
+
+// The buffers have room behind the rows of a first step: what is there stays, and no query sees it.
+TEST(GroupQueryAttention, AFirstStepLeavesTheRoomBehindItsRowsAlone) {
+  const GroupQuery g;
+  const Tensors rows = {{"q", g.q}, {"k", g.k}, {"v", g.v}};
+  Tensors inputs = rows;
+  inputs["pk"] = random({2, 2, 6, 4});
+  inputs["pv"] = random({2, 2, 6, 4});
+  const Arrays alone = g.run(rows, {3, 3}, 4, kRotary, kAngles), roomy = g.run(inputs, {3, 3}, 4, kRotary, kAngles);
+  expect_near(roomy.at("y"), alone.at("y"));
+  const auto kept = inputs.at("pk").values<float>();
+  for (size_t head = 0; head < 4; ++head) {
+    for (size_t i = 0; i < 24; ++i) {
+      const double wanted = i < 16 ? alone.at("k2").f()[head * 16 + i] : kept[head * 24 + i];
+      EXPECT_EQ(roomy.at("k2").f()[head * 24 + i], wanted);
+    }
+  }
 }
 
 TEST(GroupQueryAttention, WindowSinkAndNormsChangeWhatIsSeen) {

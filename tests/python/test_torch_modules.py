@@ -258,7 +258,7 @@ class Sums(test_torch_backend.Backend):
                     torch.testing.assert_close(got, function(at, updates.double()).to(dtype))
 
     def test_sums_are_in_any_order_unless_algorithms_are_to_be_deterministic(self):
-        from heddle.torch.hir import Writer
+        from heddle._hir import Writer
 
         texts, text = [], Writer.text
 

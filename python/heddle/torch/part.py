@@ -8,7 +8,7 @@ from torch.fx import Node
 from heddle import _core
 from heddle._model import Model
 from heddle._tools import tune
-from heddle.torch.hir import Value, Writer
+from heddle._hir import Value, Writer
 from heddle.torch.lowering import TABLE, Context, Unsupported, dtype_name
 from heddle.torch.partition import Part, is_item, is_tensor, used_results
 from heddle.torch.shapes import Environment, concrete, dense_strides, inverse, is_dense, memory_order, restrided

@@ -6,7 +6,7 @@ import sympy
 import torch
 from torch.fx import Node
 
-from heddle.torch.hir import Unsupported
+from heddle._hir import Unsupported
 
 Environment = Dict[Any, int]  # by sympy symbol
 

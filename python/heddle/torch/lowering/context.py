@@ -6,7 +6,7 @@ from typing import Any, Callable, Collection, Dict, List, Optional, Sequence, Tu
 import torch
 
 from heddle.torch.custom_ops import torch_dtypes
-from heddle.torch.hir import FLOATS, INTEGERS, Shape, Unsupported, Value, Word, Writer
+from heddle._hir import FLOATS, INTEGERS, Shape, Unsupported, Value, Word, Writer
 
 # Casts to float8 saturate in the intermediate representation and not in PyTorch.
 _TORCH_DTYPES: Dict[str, torch.dtype] = {name: dtype for name, dtype in torch_dtypes(torch).items() if not name.startswith("f8")}

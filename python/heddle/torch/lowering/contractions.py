@@ -5,7 +5,7 @@ from typing import Any, List, Optional, Sequence
 import torch
 
 from heddle.torch.attention import ATTENTION
-from heddle.torch.hir import Value
+from heddle._hir import Value
 from heddle.torch.lowering.context import Context, Unsupported, is_float, lowers
 
 aten = torch.ops.aten

@@ -4,7 +4,7 @@ from typing import Any, Optional
 
 import torch
 
-from heddle.torch.hir import FLOATS, Value
+from heddle._hir import FLOATS, Value
 from heddle.torch.lowering.context import Context, TABLE, Unsupported, count, dtype_name, exact_numbers, is_float, lowers, overload_of, promoted, rounded_once, wide
 
 aten, prims = torch.ops.aten, torch.ops.prims

@@ -4,7 +4,7 @@ from typing import Any, Optional, Sequence
 
 import torch
 
-from heddle.torch.hir import Value
+from heddle._hir import Value
 from heddle.torch.lowering.context import Context, Unsupported, any_order, count, dim_of, is_float, lowers, wide
 from heddle.torch.shapes import inverse
 

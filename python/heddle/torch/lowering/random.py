@@ -2,7 +2,7 @@
 import math
 from typing import Any
 
-from heddle.torch.hir import Value, Word
+from heddle._hir import Value, Word
 from heddle.torch.lowering.context import Context, Unsupported, count, lowers
 from heddle.torch.random import BITS, LAST_SHIFT, NEXT_WORD, NORMAL, ROUNDS, UNIFORM
 

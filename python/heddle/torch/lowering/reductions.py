@@ -4,7 +4,7 @@ from typing import Any, List, Optional, Sequence
 
 import torch
 
-from heddle.torch.hir import Value
+from heddle._hir import Value
 from heddle.torch.lowering.context import Context, Unsupported, count, dim_of, dims_of, is_float, lowers, wide
 
 aten = torch.ops.aten

@@ -3,7 +3,7 @@ from typing import Any, List, Optional, Sequence
 
 import torch
 
-from heddle.torch.hir import Value
+from heddle._hir import Value
 from heddle.torch.lowering.context import Context, Unsupported, count, dim_of, dims_of, lowers
 
 aten, prims = torch.ops.aten, torch.ops.prims

@@ -4,7 +4,7 @@ from typing import Any, List, Optional, Sequence
 
 import torch
 
-from heddle.torch.hir import Value
+from heddle._hir import Value
 from heddle.torch.lowering.context import Context, Unsupported, lowers, rounded_once, wide
 from heddle.torch.lowering.elementwise import sigmoid
 from heddle.torch.lowering.reductions import var_mean

@@ -5,7 +5,7 @@ from typing import Any, Callable, List, Optional, Sequence
 
 import torch
 
-from heddle.torch.hir import Value
+from heddle._hir import Value
 from heddle.torch.lowering.context import Context, Unsupported, any_order, count, is_float, lowers, overload_of, wide
 from heddle.torch.lowering.views import constant_pad, with_zeros
 from heddle.torch.pools import MAX_POOL, MAX_POOL_BACKWARD, MOST_PLACES, MOST_WINDOWS, windows_over_an_element

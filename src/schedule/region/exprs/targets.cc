@@ -72,8 +72,10 @@ bool scatters_one_row(const KernelContext& context, const ir::Node& node) {
   const Shape &index = graph.shape(node.inputs[1]), &updates = graph.shape(node.inputs[2]);
   const auto dim = static_cast<size_t>(node.attrs.integer("dim"));
   const bool fits = dim + 1 < updates.size() && updates[dim] == 1 && index.back() == 1 && element_count(updates) > 0;
-  // What reads old elements is made before: while rows are written nobody reads them.
-  return fits && !depends_on(graph, {node.inputs[1], node.inputs[2]}, node.inputs[0]);
+  // What reads old elements is made before: while rows are written nobody reads them. So is a reduced index: where a
+  // row goes is computed at each store, outside the loops of reductions.
+  return fits && !reduces(context, node.inputs[1]) &&
+         !depends_on(graph, {node.inputs[1], node.inputs[2]}, node.inputs[0]);
 }
 
 Index scatter_to(Inliner& inliner, ExprPool& pool, const ir::Graph& graph, const ir::Node& scatter,
@@ -144,7 +146,8 @@ Index place_in(IndexPool& indices, const KernelContext& context, const RootTarge
     const ir::Ints& perm = move->attrs.ints("perm");
     for (size_t d = 0; d < there.size(); ++d) there[d] = from[static_cast<size_t>(perm[d])];
   }
-  if (target.moves.empty() && target.part != target.value) there[target.dim] = indices.offset(there[target.dim], target.first);
+  if (target.moves.empty() && target.part != target.value)
+    there[target.dim] = indices.offset(there[target.dim], target.first);
   return memory.position(indices, there);
 }
 

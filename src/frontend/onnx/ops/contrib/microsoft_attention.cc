@@ -267,7 +267,8 @@ Cache cache_of(NodeContext& ctx, int64_t batch, int64_t queries) {
   return {queries, std::max(room, std::max(total, queries)), starts, starts ? none : before};
 }
 
-// A buffer [B, G, length, D] after the new rows were written behind the earlier ones.
+// A buffer [B, G, length, D] after the new rows were written behind the earlier ones. If the length stays, it is the
+// earlier buffer with some rows replaced, which a run may store in place.
 ValueId updated(NodeContext& ctx, const Cache& cache, size_t past_input, ValueId fresh) {
   ir::Builder& b = ctx.b;
   const Shape shape = b.shape(fresh);
@@ -278,6 +279,12 @@ ValueId updated(NodeContext& ctx, const Cache& cache, size_t past_input, ValueId
     return b.concat(parts, 2);
   }
   if (room == 0) ctx.invalid("total_sequence_length counts earlier keys, of which there are none");
+  if (room == cache.length) {
+    const Shape rows = {shape[0], 1, cache.queries, 1};
+    const ValueId row = b.add(b.broadcast_to(cache.past, rows), b.iota(DType::kI64, rows, 2));
+    return b.emit(Op::kScatterElements, {ctx.in(past_input), row, fresh},
+                  {{"dim", int64_t{2}}, {"reduction", std::string("none")}, {"drop", int64_t{1}}});
+  }
   const std::array parts = {ctx.in(past_input), fresh};
   const ValueId both = b.concat(parts, 2);
   const ValueId at = b.broadcast_to(b.iota(DType::kI64, {1, 1, cache.length, 1}, 2), {shape[0], 1, cache.length, 1});
@@ -315,10 +322,10 @@ ValueId softmax_with_sink(NodeContext& ctx, ValueId scores) {
   return b.slice_dim(b.softmax(b.concat(parts, 3), {3}), 3, 0, keys);
 }
 
-// bool[B, 1, S, length]: causal, within a window where there is one.
-ValueId visible_positions(NodeContext& ctx, const Cache& cache) {
+// bool[B, 1, S, keys]: causal, within a window where there is one.
+ValueId visible_positions(NodeContext& ctx, const Cache& cache, int64_t keys) {
   ir::Builder& b = ctx.b;
-  const ValueId key = b.iota(DType::kI64, {1, 1, 1, cache.length}, 3);
+  const ValueId key = b.iota(DType::kI64, {1, 1, 1, keys}, 3);
   if (ctx.attr_int("causal", 1) == 0) {
     return b.binary(Op::kLt, key, b.binary(Op::kAdd, cache.past, static_cast<double>(cache.queries)));
   }
@@ -377,8 +384,10 @@ void group_query_attention(NodeContext& ctx) {
   const Cache cache = cache_of(ctx, ctx.shape(0)[0], ctx.shape(0)[1]);
   const Projections x = group_query_operands(ctx, heads, groups, cache);
   const ValueId q = b.transpose(x.q, {0, 2, 1, 3});
-  const ValueId k = updated(ctx, cache, 3, b.transpose(x.k, {0, 2, 1, 3}));
-  const ValueId v = updated(ctx, cache, 4, b.transpose(x.v, {0, 2, 1, 3}));
+  const ValueId fresh_k = b.transpose(x.k, {0, 2, 1, 3}), fresh_v = b.transpose(x.v, {0, 2, 1, 3});
+  const ValueId present_k = updated(ctx, cache, 3, fresh_k), present_v = updated(ctx, cache, 4, fresh_v);
+  // Rows behind those of a first step are never seen.
+  const ValueId k = cache.starts ? fresh_k : present_k, v = cache.starts ? fresh_v : present_v;
   const double given = ctx.attr_float("scale", 0);
   const double scale = given != 0 ? given : 1 / std::sqrt(static_cast<double>(b.shape(q)[3]));
   const DType type = b.dtype(q), wide = wide_dtype(type);
@@ -386,14 +395,15 @@ void group_query_attention(NodeContext& ctx) {
   if (ctx.has(10)) {
     const Shape bias = ctx.shape(10);
     Ints high(bias.size(), 0);
-    high.back() = std::max<int64_t>(0, cache.length - bias.back());
+    high.back() = std::max<int64_t>(0, b.shape(k)[2] - bias.back());
     scores = b.add(scores, b.cast(b.pad(ctx.in(10), b.scalar(ctx.dtype(10), 0), Ints(bias.size(), 0), high), wide));
   }
-  scores = b.select(visible_positions(ctx, cache), scores, b.scalar(wide, std::numeric_limits<float>::lowest()));
+  scores = b.select(visible_positions(ctx, cache, b.shape(k)[2]), scores,
+                    b.scalar(wide, std::numeric_limits<float>::lowest()));
   const ValueId weights = b.cast(softmax_with_sink(ctx, scores), type);
   ctx.set(0, without_heads(b, grouped_dot(b, weights, v, 2)));
-  ctx.set(1, k);
-  ctx.set(2, v);
+  ctx.set(1, present_k);
+  ctx.set(2, present_v);
 }
 
 // The embeddings of words, positions and segments, added and normalised.
