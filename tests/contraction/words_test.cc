@@ -164,6 +164,24 @@ TEST(Words, Convolutions) {
   }
 }
 
+// Rows that are wide enough for neighbouring pixels to share what they load, and channels that do not fill vectors.
+TEST(Words, DepthwiseRows) {
+  for (const int kernel : {3, 5}) {
+    for (const Types& types : {Types{"u8", "i8"}, {"i16", "i16"}}) {
+      const std::string text = fmt::format(R"(graph g(%x: {0}[1,7,23,43]) {{
+        %w = constant {{value = {1}[43,1,{2},{2}]{{1}}}}
+        %0 = conv(%x, %w) {{strides = [1,1], low = [{3},{3}], high = [{3},{3}], dilations = [1,1], lhs_dilations = [1,1], groups = 43, layout = "nhwc", out = i32}} : i32[1,7,23,43]
+        return "y" = %0
+      }})",
+                                           types.first, types.second, kernel, kernel / 2);
+      SCOPED_TRACE(text);
+      for (const CpuIsa isa : {CpuIsa::kAvx512, CpuIsa::kAvx2}) {
+        check_graph(parse_with_random_weights(text, 5), 0, {.threads = 2, .isa = isa});
+      }
+    }
+  }
+}
+
 // The image has the channels first, as a model's input.
 TEST(Words, PlanesOfFewChannels) {
   for (const int channels : {1, 2, 3, 4, 5}) {

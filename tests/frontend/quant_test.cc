@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "model_bytes.h"
 
 namespace heddle::onnx {
@@ -56,6 +58,19 @@ TEST(DynamicQuantize, CoversTheRangeAndZero) {
   EXPECT_EQ(results.at("z").i()[0], 0);
   const auto none = run_spec(graph, {{"x", floats({3}, {0, 0, 0})}});
   EXPECT_EQ(none.at("y").i(), (std::vector<int64_t>{0, 0, 0}));
+}
+
+// The range of values that are never negative starts at 0.
+TEST(DynamicQuantize, OfRelusHasTheZeroPointZero) {
+  const GraphSpec graph{{{"Relu", {"x"}, {"r"}}, {"DynamicQuantizeLinear", {"r"}, {"y", "s", "z"}}},
+                        {{"x", DType::kF32, {4}}},
+                        {"y", "s", "z"}};
+  const auto results = run_spec(graph, {{"x", floats({4}, {-7, 102, 510, -0.0})}});
+  EXPECT_EQ(results.at("y").i(), (std::vector<int64_t>{0, 51, 255, 0}));
+  EXPECT_EQ(results.at("s").f()[0], 2);
+  EXPECT_EQ(results.at("z").i()[0], 0);
+  EXPECT_EQ(run_spec(graph, {{"x", floats({4}, {-1, -2, -3, -4})}}).at("s").f()[0], 1);
+  EXPECT_EQ(run_spec(graph, {{"x", floats({4}, {1, NAN, 2, 3})}}).at("z").i()[0], 0);
 }
 
 TEST(QLinear, ConvolutionSubtractsBothZeroPoints) {

@@ -38,6 +38,22 @@ inline constexpr int kWindowPixels = 6;
 // The same for pixels whose channels are multiplied in words, which have two sums: with 16 registers, fewer leave room.
 inline constexpr int kWordPixels = TILE_AVX512 ? kWindowPixels : 4;
 
+// Adds the products of K neighbouring taps of a line to those of `Pixels` neighbouring outputs. The outputs share the
+// input pixels, each of which is loaded and converted once. `tap` is the number of the first tap.
+template <int K, int W, int Pixels, typename T, typename Op, typename N>
+TILE_INLINE void add_line(const T* line, int64_t pitch, const Op& op, int64_t tap, int64_t channel, N n,
+                          vec<typename Op::compute, W> (&acc)[Pixels]) {
+  decltype(op.template weight<W>(tap, channel, n)) w[K];
+  static_for<K>([&](auto k) { w[k] = op.template weight<W>(tap + k, channel, n); });
+  static_for<Pixels + K - 1>([&](auto j) {
+    const auto pixel = convert<typename Op::compute>(load_n<W>(line + j * pitch, n));
+    static_for<K>([&](auto k) {
+      constexpr int i = int(decltype(j)::value) - int(decltype(k)::value);
+      if constexpr (i >= 0 && i < Pixels) acc[i] = op.step(acc[i], pixel, w[k]);
+    });
+  });
+}
+
 // Computes one vector of channels for `Pixels` neighbouring outputs, over the taps [lo[d], hi[d]) of each dimension d.
 template <int W, int Pixels, typename T, typename Op, typename N>
 requires(!Op::kLong) TILE_INLINE
@@ -48,6 +64,20 @@ requires(!Op::kLong) TILE_INLINE
   for (int64_t d = lo[0]; d < hi[0]; ++d) {
     for (int64_t y = lo[1]; y < hi[1]; ++y) {
       const T* line = in + d * s.dilation[0] * plane + y * s.dilation[1] * row;
+      // Sharing pays if pixels are converted and weights of a line stay in registers.
+      if constexpr (Pixels > 1 && TILE_AVX512 && sizeof(T) < sizeof(typename Op::compute)) {
+        // All of these outputs have all taps of a line.
+        const int64_t first = (d * s.kernel[1] + y) * s.kernel[2];
+        const bool shared = s.stride[2] == 1 && s.dilation[2] == 1;
+        if (shared && s.kernel[2] == 3) {
+          add_line<3>(line, s.pitch(), op, first, channel, n, acc);
+          continue;
+        }
+        if (shared && s.kernel[2] == 5) {
+          add_line<5>(line, s.pitch(), op, first, channel, n, acc);
+          continue;
+        }
+      }
       for (int64_t x = lo[2]; x < hi[2]; ++x) {
         const T* p = line + x * s.dilation[2] * s.pitch();
         const int64_t tap = (d * s.kernel[1] + y) * s.kernel[2] + x;
@@ -226,6 +256,8 @@ template <typename C, typename TF = C, bool Long = false>
 struct DepthwiseOp {
   using compute = C;
   static constexpr bool kLong = Long;
+  // Products of integers of at most 16 bits take one instruction. The upper half of the weights' lanes is zero.
+  static constexpr bool kShort = TILE_AVX512 && is_same<C, int32_t> && sizeof(TF) <= 2;
   const TF* filters;
   int64_t c;
 
@@ -235,11 +267,20 @@ struct DepthwiseOp {
   }
   template <int W, typename N>
   TILE_INLINE vec<C, W> weight(int64_t tap, int64_t channel, N n) const {
-    return convert<C>(load_n<W>(filters + tap * c + channel, n));
+    const vec<C, W> w = convert<C>(load_n<W>(filters + tap * c + channel, n));
+    if constexpr (kShort) {
+      return w & 0xffff;
+    } else {
+      return w;
+    }
   }
   template <int W>
   TILE_INLINE vec<C, W> step(vec<C, W> acc, vec<C, W> x, vec<C, W> w) const {
-    return fma(x, w, acc);
+    if constexpr (kShort) {
+      return add_short_products(x, w, acc);
+    } else {
+      return fma(x, w, acc);
+    }
   }
 };
 

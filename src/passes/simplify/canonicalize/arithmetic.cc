@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ir/analysis/sign.h"
 #include "passes/rewrite/emitter.h"
 
 namespace heddle::passes {
@@ -219,41 +220,10 @@ Result div_sqrt(const Match& m) {
   const ValueId root = m.e.unary(Op::kRsqrt, first(m, 1));
   return equals(m, 0, 1) ? root : m.e.binary(Op::kMul, m.in[0], root);
 }
-// True if no element has its sign bit set, NaN aside.
-bool is_positive(Emitter& e, ValueId v, int depth = 0) {
-  constexpr int kDeepest = 8;
-  const DType type = e.dtype(v);
-  if (is_int(type) || type == DType::kBool) return !is_signed_int(type);
-  if (depth > kDeepest) return false;
-  if (const auto c = e.splat(v)) return !std::signbit(*c);
-  const Node& node = e.def(v);
-  const auto operand = [&](size_t i) { return is_positive(e, node.inputs[i], depth + 1); };
-  switch (node.op) {
-    case Op::kAbs:
-    case Op::kExp:
-      return true;
-    case Op::kSqrt:
-    case Op::kCast:
-    case Op::kReshape:
-    case Op::kBroadcast:
-    case Op::kTranspose:
-      return operand(0);
-    case Op::kMul:
-      return node.inputs[0] == node.inputs[1] || (operand(0) && operand(1));
-    case Op::kAdd:
-    case Op::kDiv:
-      return operand(0) && operand(1);
-    case Op::kReduce:
-    case Op::kWindowReduce:
-      return node.attrs.text("kind") == "sum" && operand(0);
-    default:
-      return false;
-  }
-}
 // x^0.5 and x^-0.5 are the root and its reciprocal except at -infinity, whose root is NaN, and at -0, whose root is -0.
 ValueId root_power(const Match& m, Op root, double of_infinity) {
   const ValueId x = m.in[0], y = m.e.unary(root, x);
-  if (is_positive(m.e, x)) return y;
+  if (ir::sign_of(m.e.graph(), x) == ir::Sign::kNoSignBit) return y;
   const ValueId infinite = m.e.binary(Op::kEq, x, m.e.full_like(x, -HUGE_VAL));
   return m.e.emit(Op::kSelect, {infinite, m.e.full_like(x, of_infinity), m.e.unary(Op::kAbs, y)});
 }

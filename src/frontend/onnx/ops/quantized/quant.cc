@@ -4,6 +4,7 @@
 #include "frontend/onnx/lowering/quantize.h"
 #include "frontend/onnx/node_context.h"
 #include "frontend/onnx/op_registry.h"
+#include "ir/analysis/sign.h"
 
 namespace heddle::onnx {
 namespace {
@@ -96,12 +97,16 @@ void lower_dynamic_quantize(NodeContext& ctx) {
 DynamicallyQuantized dynamically_quantized(Builder& b, ValueId x) {
   Ints all;
   for (int64_t d = 0; d < b.rank(x); ++d) all.push_back(d);
-  const ValueId low = b.binary(Op::kMin, b.reduce("min", x, all), 0.0);
+  // A range that starts at 0 has the zero point 0, even if its end is NaN.
+  const bool from_zero = ir::sign_of(b.graph(), x) != ir::Sign::kAny;
   const ValueId high = b.binary(Op::kMax, b.reduce("max", x, all), 0.0);
+  const ValueId low = from_zero ? b.scalar(b.dtype(x), 0) : b.binary(Op::kMin, b.reduce("min", x, all), 0.0);
   const ValueId range = b.sub(high, low);
   const ValueId scale = b.select(b.binary(Op::kEq, range, 0.0), b.scalar(b.dtype(x), 1),
                                  exact_ratio(b, range, b.scalar(b.dtype(x), 255)));
-  const ValueId zero = round_to_quantized(b, b.unary(Op::kNeg, exact_ratio(b, low, scale)), std::nullopt, DType::kU8);
+  const ValueId zero =
+      from_zero ? b.scalar(DType::kU8, 0)
+                : round_to_quantized(b, b.unary(Op::kNeg, exact_ratio(b, low, scale)), std::nullopt, DType::kU8);
   return {round_to_quantized(b, exact_ratio(b, x, scale), zero, DType::kU8), scale, zero};
 }
 
