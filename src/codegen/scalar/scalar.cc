@@ -234,12 +234,6 @@ std::optional<TextValue> ScalarEmitter::write_short_form(ExprId e) {
   return keep(e, {declare(e, text), pool_[e].dtype, is_wide});
 }
 
-std::string ScalarEmitter::unsaturated(ExprId e) {
-  const auto form = find(e) == nullptr ? byte_forms_.unsaturated(e) : std::nullopt;
-  if (!form) return vector(e);
-  return fmt::format(fmt::runtime(form->format), vector(form->arguments[0]));
-}
-
 void ScalarEmitter::hoist(ExprId root, uint64_t bound) {
   const auto enter = [&](ExprId e) {
     if (find(e) != nullptr || names_.cached.count(e) != 0) return false;

@@ -31,9 +31,6 @@ class ScalarEmitter final : public GatherEmitter {
   TextValue value(schedule::ExprId e) override;
   // Like value(), but returns a vec of the current width (masks stay masks).
   std::string vector(schedule::ExprId e);
-  // Like vector(), but for a number of 8 bits that is stored with saturation: a vec of 32-bit integers that need not be
-  // saturated, where this saves instructions.
-  std::string unsaturated(schedule::ExprId e);
   // Writes "to = e;". `to` is a vec of the current width. From then on, `to` stands for `e`.
   void assign(const std::string& to, schedule::ExprId e);
   // Writes the loop-invariant parts of `e` before the loop is opened: the parts that depend only on variables in

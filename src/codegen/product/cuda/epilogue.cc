@@ -1,9 +1,12 @@
 #include "codegen/product/cuda/epilogue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/check.h"
 #include "codegen/product/cuda/epilogue_facts.h"
+#include "codegen/scalar/byte_form.h"
 
 namespace heddle::codegen {
 namespace {
@@ -259,8 +262,10 @@ class EpilogueWriter {
     for (size_t i = 0; i < e_.stores.size(); ++i) {
       const Epilogue::Store& store = e_.stores[i];
       const DType storage = operands_[store.operand].dtype;
-      if (returned_ == i && (storage == DType::kU8 || storage == DType::kI8)) {
-        write_returned(emitter.unsaturated(facts_.stored(i)));  // the kernel saturates
+      // The kernel saturates numbers of 8 bits.
+      const auto unsaturated = returned_ == i ? ByteForms(e_.pool).unsaturated(facts_.stored(i)) : std::nullopt;
+      if (unsaturated) {
+        write_returned(fmt::format(fmt::runtime(unsaturated->format), emitter.vector(unsaturated->arguments[0])));
         continue;
       }
       const TextValue value = emitter.value(facts_.stored(i));
