@@ -97,7 +97,7 @@ bool is_known(const ExprPool& pool, const Expr& e) {
   return true;
 }
 
-ir::Array evaluate(const ExprPool& pool, const Expr& e, const std::map<ExprId, ir::Array>& known) {
+ir::Array evaluate(const Expr& e, const std::map<ExprId, ir::Array>& known) {
   constexpr int64_t kCount = 256;
   if (e.kind == Expr::Kind::kConstant) {
     ir::Array all(e.dtype, {kCount});
@@ -176,8 +176,7 @@ ByteForms::Values ByteForms::values(ExprId from, ExprId to) const {
   ir::Array all(pool_[from].dtype, {int64_t{std::tuple_size_v<Values>}});
   for (size_t i = 0; i < all.i().size(); ++i) all.i()[i] = ir::wrap(all.dtype, static_cast<int64_t>(i));
   known[from] = std::move(all);
-  const ir::Array& results =
-      schedule::made_once(pool_, known, to, [&](ExprId e) { return evaluate(pool_, pool_[e], known); });
+  const ir::Array& results = schedule::made_once(pool_, known, to, [&](ExprId e) { return evaluate(pool_[e], known); });
   Values values;
   for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<uint8_t>(results.i()[i]);
   return values;
