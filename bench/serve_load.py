@@ -32,9 +32,18 @@ class Client:
             head = f"POST {parts.path or '/'} HTTP/1.1\r\nHost: {self.host}\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             self.requests.append(head.encode() + body)
 
+    def kept(self):
+        """A kept connection that the server has not closed in the meantime, or None."""
+        while self.idle:
+            reader, writer = self.idle.pop()
+            if not reader.at_eof():
+                return reader, writer
+            writer.close()
+        return None
+
     async def ask(self, number):
         """Raises if the answer is no success."""
-        reader, writer = self.idle.pop() if self.idle else await asyncio.open_connection(self.host, self.port)
+        reader, writer = self.kept() or await asyncio.open_connection(self.host, self.port)
         try:
             writer.write(self.requests[number % BODIES])
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
