@@ -34,6 +34,7 @@ class Decoder {
     Tensor mask(DType::kI64, {1, capacity_});  // 1 for the keys that the token may see
     std::fill_n(mask.mutable_values<int64_t>().begin(), position + 1, 1);
     inputs_["attention_mask"] = mask;
+    if (inputs_.count("position_ids") != 0) inputs_["position_ids"] = Tensor::of<int64_t>(DType::kI64, {1, 1}, {position});
     const std::vector<Tensor> results = model_.run_into(inputs_, outputs_);
     for (size_t i = 0; i < results.size(); ++i) {
       if (model_.outputs()[i].name != "logits") continue;

@@ -18,8 +18,10 @@ def read_wav(path: pathlib.Path, rate: int) -> np.ndarray:
         with wave.open(str(path), "rb") as file:
             channels, width, given = file.getnchannels(), file.getsampwidth(), file.getframerate()
             content = file.readframes(file.getnframes())
-    except (wave.Error, EOFError) as reason:
+    except (wave.Error, EOFError, OSError) as reason:
         refuse(str(path), f"the file cannot be read as WAV of whole numbers: {reason}", f"Convert it: `ffmpeg -i FILE -ar {rate} -ac 1 new.wav`")
+    if given < 1 or width > 4 or channels < 1:
+        refuse(str(path), f"it has {channels} channels of {8 * width} bits at {given} Hz", f"Convert it: `ffmpeg -i FILE -ar {rate} -ac 1 new.wav`")
     parts = np.frombuffer(content[:len(content) // (width * channels) * (width * channels)], np.uint8).reshape(-1, width)
     if width == 1:  # without a sign
         samples = (parts[:, 0].astype(np.float64) - 128) / 128

@@ -46,7 +46,12 @@ class Folder:
     def text(self, name: str) -> Optional[str]:
         """The content of a file, None if it is absent."""
         path = self.path / name
-        return path.read_text(encoding="utf-8") if path.is_file() else None
+        if not path.is_file():
+            return None
+        try:
+            return path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as reason:
+            refuse(str(path), f"the file cannot be read as text: {reason}", "Copy it again")
 
     @property
     def family(self) -> str:

@@ -14,6 +14,7 @@ from heddle.text.tokens import TextStream, Tokenizer
 
 # Names of the models that optimum, transformers.js and the exporters of ONNX Runtime write.
 STEMS = ("model", "decoder_model_merged", "decoder_with_past_model")
+_MASKS_OF_CONTEXT = ("gpt2", "gptj", "codegen", "gpt_neox")
 _CONTEXTS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 _DRAWS = 256  # rows of the table of random numbers are a multiple of it, so that few graphs differ in it
 
@@ -80,6 +81,9 @@ class Generator:
         if isinstance(window, int) and config.get("use_sliding_window", True) and not self._decoder.shares:
             # The distance of keys in the cache is that of their tokens only while all of them are inside the window.
             limits.append(window - CHUNKS[-1])
+        if self._folder.family in _MASKS_OF_CONTEXT and not self._decoder.shares:
+            # Their masks are cut out of a constant of all positions, of which a chunk takes some beyond the cache.
+            limits = [limit - CHUNKS[-1] for limit in limits]
         return min(limits, default=None)
 
     @property
@@ -113,9 +117,17 @@ class Generator:
 
         A prompt is a text, a list of tokens or a conversation (encode()). Each answer has at most `max_tokens` tokens (256, or
         what the context leaves), and ends before the first of the texts `stop` and at the tokens that end a text, unless
-        `ignore_end`. Equal `seed`s give equal answers, and a sequence draws the same numbers in any batch. `prepare` runs the
+        `ignore_end`. Equal `seed`s give equal answers, and the sequence at a place of the batch draws the same numbers
+        in any batch. `prepare` runs the
         graphs once before the time is taken. Raises heddle.InputError for a prompt that is empty or too long.
         """
+        if isinstance(prompts, str):
+            refuse("prompts", "it is a text, not a list of prompts", "Give [prompt]")
+        stop = [stop] if isinstance(stop, str) else list(stop)
+        if "" in stop:
+            refuse("stop", "a stop word is empty", "Give at least a character")
+        if seed < 0:
+            refuse("seed", f"{seed} is negative", "Give 0 or more")
         rows = [self.encode(prompt) for prompt in prompts]
         room, cut = self._room(rows, max_tokens)
         how = self.defaults if sampling is None else sampling
@@ -129,7 +141,7 @@ class Generator:
         self.answers = [Answer() for _ in rows]
         self.timing = Timing(prompt_tokens=sum(map(len, rows)))
         ends = set() if ignore_end else self._ends()
-        texts = [TextStream(self.tokenizer, list(stop)) for _ in rows]
+        texts = [TextStream(self.tokenizer, stop) for _ in rows]
         begin = time.perf_counter()
         tokens = session.prefill()
         self.timing.first_s = time.perf_counter() - begin
@@ -195,6 +207,8 @@ def _require_decoder(folder: Folder) -> None:
     if folder.config.get("is_encoder_decoder"):
         remedy = "Use `heddle transcribe` for it" if folder.family == "whisper" else "Use a decoder, such as Llama, Qwen or GPT-2"
         refuse(str(folder.path), f"a model of the family {folder.family} has an encoder beside its decoder, and does not continue a text", remedy)
+    if folder.family == "gpt_neo":
+        refuse(str(folder.path), "the local attention of gpt_neo counts places of the cache, not tokens", "Use another model")
 
 
 def _require_sampling(how: Sampling) -> None:

@@ -43,8 +43,9 @@ class Tokenizer:
 
     @property
     def words(self) -> int:
-        """One more than the largest number of a token."""
-        return 1 + max(self._tokenizer.get_vocab(with_added_tokens=True).values(), default=-1)
+        """One more than the largest number of a token. Special tokens do not count: some are for inputs that a text model lacks."""
+        special = {number for number, token in self._tokenizer.get_added_tokens_decoder().items() if token.special}
+        return 1 + max((number for number in self._tokenizer.get_vocab(with_added_tokens=True).values() if number not in special), default=-1)
 
     def require_fit(self, words: int, model: str) -> None:
         """Refuses a tokenizer with tokens that a model of so many words does not have."""
@@ -63,6 +64,10 @@ class Tokenizer:
 
     def encode(self, text: str, *, special: bool = True) -> List[int]:
         """Tokens of a text; `special`: with those that the tokenizer adds, such as the one that begins a text."""
+        try:
+            text.encode()
+        except UnicodeEncodeError:  # a lone surrogate, as the command line makes of bytes that are not UTF-8
+            refuse("prompt", "it is not UTF-8", "Convert it to UTF-8")
         return self._tokenizer.encode(text, add_special_tokens=special).ids
 
     def decode(self, tokens: Sequence[int]) -> str:
@@ -75,12 +80,21 @@ class Tokenizer:
             refuse("chat", f"{self._path.parent} has no chat template", "Leave out the option, or use a model that was trained on conversations")
         _imported("jinja2", "a chat template")
         from jinja2 import TemplateError
+        from jinja2.ext import Extension
         from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+        class Generation(Extension):
+            """Templates mark the assistant's part for training by {% generation %}, which changes nothing in a text."""
+            tags = {"generation"}
+
+            def parse(self, parser: Any) -> Any:
+                next(parser.stream)
+                return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 
         def raise_exception(why: str) -> None:
             raise TemplateError(why)
 
-        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"])
+        environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", Generation])
         # jinja2's own escapes characters for HTML.
         environment.filters["tojson"] = lambda value, indent=None: json.dumps(value, ensure_ascii=False, indent=indent)
         environment.globals["raise_exception"] = raise_exception
@@ -88,7 +102,7 @@ class Tokenizer:
         tokens = {name: _word(self._config.get(name)) or "" for name in ("bos_token", "eos_token", "unk_token", "pad_token")}
         try:
             text = environment.from_string(self._template).render(messages=list(messages), add_generation_prompt=True, **tokens)
-        except TemplateError as reason:
+        except Exception as reason:  # whatever the template's own operations raise
             refuse("chat", f"the chat template of {self._path.parent} fails: {reason}", "Give the prompt without the option")
         return self.encode(text, special=False)
 

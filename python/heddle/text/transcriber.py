@@ -86,6 +86,7 @@ class Transcriber:
         self._folder = Folder(folder)
         if self._folder.family != "whisper":
             refuse(str(self._folder.path), f"the model is of the family {self._folder.family}, not whisper", "Give the folder of a Whisper model")
+        self._folder.json("generation_config.json", needed=True)  # has the languages and the tokens that are no text
         compiler = Compiler(target, precision, threads, progress)
         self._compiler, self._graph, self._array = compiler, compiler.graph, compiler.array
         self._encoder_path = self._folder.model(["encoder_model"], variant)
@@ -115,6 +116,8 @@ class Transcriber:
         samples = np.asarray(recording, np.float32) if isinstance(recording, np.ndarray) else read_wav(pathlib.Path(recording), self._rate)
         if samples.ndim != 1 or len(samples) == 0:
             refuse("recording", f"it has the shape {samples.shape}", "Give a WAV file, or samples [n] of one channel, n > 0")
+        if max_tokens is not None and max_tokens < 1:
+            refuse("max_tokens", f"{max_tokens} is less than 1", "Give the most tokens of a window")
         count = -(-len(samples) // self._samples)
         batch = min(count, _LARGEST_BATCH)
         windows = np.zeros((-(-count // batch) * batch, self._samples), np.float32)
