@@ -79,9 +79,12 @@ def main():
     parser.add_argument("--precision", default="f16", help="of an f32 model on a GPU")
     parser.add_argument("--threads", type=int, default=0, help="of a CPU")
     arguments = parser.parse_args()
+    output = pathlib.Path(arguments.output)
+    if not arguments.save and (not output.parent.is_dir() or output.suffix.lower() not in Image.registered_extensions()):
+        sys.exit(f"{output}: its folder has to exist, and its name has to end as .png or another kind of picture")
     try:
         make(arguments)
-    except (ValueError, heddle.Error) as error:
+    except (ValueError, OSError, heddle.Error) as error:
         sys.exit(str(error))
 
 

@@ -81,7 +81,9 @@ class Wrapped:
         self.graph.output.extend(helper.make_tensor_value_info(*port) for port in outputs)
         folder = pathlib.Path(scratch) / self.path.parent.name
         folder.mkdir()
-        for name in external_files(self.model):
+        for name in sorted({str(pathlib.PurePath(name)) for name in external_files(self.model)}):
+            if name == "model.onnx":  # a link of that name would be written through, into the user's model
+                raise WrongModel(f"{self.path}: it names itself as the file of its weights")
             if pathlib.PurePath(name).is_absolute() or ".." in pathlib.PurePath(name).parts:
                 raise WrongModel(f"{self.path}: its weights are in {name}, outside its folder")
             if not (self.path.parent / name).is_file():
