@@ -12,8 +12,8 @@ build_packages=(
 )
 
 # pkg-config for programs that use an installed Heddle; shells and groff read what the command prints for them.
-# python3-dev for the Python package. clang-19, lld-19 and rocm-device-libs compile kernels for AMD GPUs.
-test_packages=(pkg-config zsh fish groff-base python3-dev clang-19 lld-19 rocm-device-libs)
+# python3-dev for the Python package, libpng-dev for an example. clang-19, lld-19 and rocm-device-libs compile kernels for AMD GPUs.
+test_packages=(pkg-config zsh fish groff-base python3-dev libpng-dev clang-19 lld-19 rocm-device-libs)
 
 install_packages() {
   local missing=()

@@ -30,12 +30,15 @@ std::vector<double> numbers_in(const std::string& path) {
   return numbers;
 }
 
-// A tensor for an input of a model, of which `values` are the first elements; the others are 0.
-heddle::Tensor tensor_of(const heddle::Model& model, const std::string& name, std::span<const double> values) {
+// A tensor for an input of a model. `values` are its elements; if it may be longer, the first ones, and the others are
+// 0.
+heddle::Tensor tensor_of(const heddle::Model& model, const std::string& name, std::span<const double> values,
+                         bool may_be_longer = false) {
   for (const heddle::PortInfo& port : model.inputs()) {
     if (port.name != name) continue;
     heddle::Tensor tensor(port.dtype, port.shape);
-    if (static_cast<int64_t>(values.size()) > heddle::element_count(port.shape)) break;
+    const auto given = static_cast<int64_t>(values.size()), room = heddle::element_count(port.shape);
+    if (given > room || (given < room && !may_be_longer)) break;
     const auto fill = [&](auto to) {
       for (size_t i = 0; i < values.size(); ++i) to[i] = static_cast<typename decltype(to)::value_type>(values[i]);
     };
@@ -66,8 +69,9 @@ heddle::Tensor pixels_of(const std::string& folder) {
   const std::vector<double> schedule = numbers_in(folder + "/schedule.txt");  // the guidance, then the table
   const std::span<const double> table = std::span(schedule).subspan(1);
   constexpr size_t kColumns = 4;
+  if (table.size() % kColumns != 0) throw std::runtime_error("schedule.txt is cut off: save the request again");
   Tensors inputs = {{"pipeline.guidance", tensor_of(step, "pipeline.guidance", std::span(schedule).first(1))},
-                    {"pipeline.table", tensor_of(step, "pipeline.table", table)},
+                    {"pipeline.table", tensor_of(step, "pipeline.table", table, true)},
                     {"pipeline.latents", tensor_of(step, "pipeline.latents", numbers_in(folder + "/noise.txt"))},
                     {"pipeline.encoder_hidden_states", text}};
   for (size_t i = 0; i < table.size() / kColumns; ++i) {

@@ -105,6 +105,8 @@ class Pipeline:
         return np.stack([np.random.default_rng(seed + i).standard_normal(shape, np.float32) for i in range(self.pictures)])
 
     def plan_of(self, request):
+        if request.guidance < 1:
+            raise ValueError(f"a guidance of {request.guidance}: 1 follows the prompt without guidance, more follows it more closely")
         return schedule.make(request.scheduler, self.settings, request.steps)
 
     def save(self, path, request):

@@ -37,6 +37,8 @@ def read(path):
             raise WrongSchedule(f"{path}: {name} is {settings[name]!r}; known: {', '.join(known)}")
     if settings.get("num_train_timesteps", TRAINED_STEPS) != TRAINED_STEPS:
         raise WrongSchedule(f"{path}: num_train_timesteps is {settings['num_train_timesteps']}, not {TRAINED_STEPS}")
+    if settings.get("trained_betas") is not None:
+        raise WrongSchedule(f"{path}: trained_betas are set, which is not supported")
     for name in ("clip_sample", "thresholding", "rescale_betas_zero_snr"):
         if settings.get(name):
             raise WrongSchedule(f"{path}: {name} is set, which makes steps that are not linear")
@@ -84,6 +86,10 @@ def _ddim(settings, kept, steps):
 
 
 def _euler(settings, kept, steps):
+    for name, plain in (("use_karras_sigmas", False), ("use_exponential_sigmas", False), ("use_beta_sigmas", False),
+                        ("interpolation_type", "linear"), ("final_sigmas_type", "zero"), ("timestep_type", "discrete")):
+        if (settings.get(name) or plain) != plain:
+            raise WrongSchedule(f"{name} is {settings[name]!r}; supported: {plain!r}")
     times = _times(settings, "linspace", steps)
     sigmas = np.append(np.interp(times, np.arange(TRAINED_STEPS), np.sqrt((1 - kept) / kept)), 0.0)
     sigma, change = sigmas[:-1], np.diff(sigmas)

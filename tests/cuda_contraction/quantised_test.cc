@@ -69,7 +69,8 @@ TEST(CudaQuantised, Results) {
     for (int i = 0; i < 3; ++i) {
       const auto extent = [&](unsigned most) { return static_cast<int64_t>(random() % most + 1); };
       Form f{.in = random() % 2 == 0 ? "u8" : "i8", .out = out, .residual = residual};
-      f.m = extent(290), f.n = i == 0 ? extent(290) : 16 * extent(18), f.k = 16 * extent(30);
+      f.m = extent(290), f.n = i == 0 ? extent(290) : 16 * (extent(17) + 1);
+      f.k = 16 * extent(30);
       f.zero = out == "i8" ? static_cast<int>(random() % 256) - 128 : static_cast<int>(random() % 256);
       add(f, i == 0 ? "" : i == 1 ? "wgmma" : "cluster_splitk", random() % 199);
     }

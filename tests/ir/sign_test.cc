@@ -8,11 +8,11 @@ namespace {
 
 class SignTest : public ::testing::Test {
  protected:
-  ValueId pool(ValueId v, std::string_view kind, Ints low) {
+  ValueId pool(ValueId v, std::string_view kind, Ints low, Ints high = {0}) {
     Attrs attrs;
     attrs.set("kind", std::string(kind));
     attrs.set("window", Ints{3}), attrs.set("strides", Ints{1}), attrs.set("dilations", Ints{1});
-    attrs.set("low", low), attrs.set("high", Ints{0});
+    attrs.set("low", low), attrs.set("high", high);
     return b.emit(Op::kWindowReduce, {v}, std::move(attrs));
   }
   Sign sign(ValueId v) const { return sign_of(graph, v); }
@@ -43,6 +43,8 @@ TEST_F(SignTest, ReductionsKeepItIfTheyHaveElements) {
   EXPECT_EQ(sign(b.reduce("prod", relu, {0})), Sign::kAny);
   const ValueId none = graph.parameter("none", {DType::kF32, {0}});
   EXPECT_EQ(sign(b.reduce("max", b.binary(Op::kMax, none, 0.0), {0})), Sign::kAny);
+  const ValueId padding = graph.parameter("padding", {DType::kF32, {0}});
+  EXPECT_EQ(sign(pool(b.binary(Op::kMax, padding, 0.0), "max", {2}, {1})), Sign::kAny);
   EXPECT_EQ(sign(pool(relu, "max", {2})), Sign::kNotNegative);
   EXPECT_EQ(sign(pool(relu, "max", {3})), Sign::kAny);  // the first window has only padding
 }

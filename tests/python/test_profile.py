@@ -135,7 +135,7 @@ class Programs(Profiled):
                 exec(compile("\\n" * k + f"def made{k}():\\n  s = 0\\n  for i in range(150000):\\n    s += i * i\\nmade{k}()", "<made>",
                              "exec"), names)
                 del names
-                others = [compile("1", "<other>", "eval") for _ in range(500)]  # where it was
+                others = [compile("1", "<other>", "eval") for _ in range(k % 3 * 250)]  # where it was, or the next is there
             """)
         _, rows = self.run_profiled(sys.executable, script)
         made = [node for node, name in enumerate(rows.names) if name.startswith("made")]

@@ -145,10 +145,34 @@ class StableDiffusion(unittest.TestCase):
         self.assertIn("step 3 of 3", done.stderr)
         expected = self.pipeline.run(request).pixels.reshape(128, 64, 3)
         self.assertLessEqual(np.abs(np.asarray(Image.open(output)).astype(int) - expected).max(), 1)
+        (saved / "noise.txt").write_text("\n".join((saved / "noise.txt").read_text().split()[:-1]))
+        done = subprocess.run([CPP, saved, output], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("pipeline.latents", done.stderr)
         (saved / "noise.txt").write_text("no number")
         done = subprocess.run([CPP, saved, output], capture_output=True, text=True)
         self.assertEqual(done.returncode, 4)
         self.assertIn("noise.txt", done.stderr)
+
+    def test_a_guidance_below_one_is_refused(self):
+        with self.assertRaisesRegex(ValueError, "guidance of 0.5"):
+            self.pipeline.run(Request(PROMPT, guidance=0.5))
+
+    def test_a_model_that_names_itself_for_its_weights_is_refused(self):
+        folder = self.copy("itself")
+        unet = onnx.load(folder / "unet" / "model.onnx")
+        (folder / "unet" / "model.onnx").unlink()
+        onnx.save(unet, folder / "unet" / "model.onnx", save_as_external_data=True, location="weights")
+        unet = onnx.load(folder / "unet" / "model.onnx", load_external_data=False)
+        for tensor in unet.graph.initializer:
+            for entry in tensor.external_data:
+                if entry.key == "location":
+                    entry.value = "./model.onnx"
+        (folder / "unet" / "model.onnx").write_bytes(unet.SerializeToString())
+        before = (folder / "unet" / "model.onnx").read_bytes()
+        with self.assertRaisesRegex(graphs.WrongModel, "names itself"):
+            Pipeline(folder, pictures=2, target=TARGET, precision="f32", progress=lambda text: None)
+        self.assertEqual((folder / "unet" / "model.onnx").read_bytes(), before)
 
     def test_weights_beside_the_model(self):
         folder = self.copy("external")
@@ -280,10 +304,13 @@ class Schedules(unittest.TestCase):
         with tempfile.TemporaryDirectory() as scratch:
             path = pathlib.Path(scratch) / "scheduler_config.json"
             for change, said in (({"clip_sample": True}, "clip_sample"), ({"prediction_type": "sample"}, "prediction_type"),
-                                 ({"num_train_timesteps": 500}, "num_train_timesteps")):
+                                 ({"num_train_timesteps": 500}, "num_train_timesteps"), ({"trained_betas": [0.1]}, "trained_betas")):
                 path.write_text(json.dumps({**small.SCHEDULER, **change}))
                 with self.assertRaisesRegex(schedule.WrongSchedule, said):
                     schedule.read(path)
+        for change in ({"use_karras_sigmas": True}, {"interpolation_type": "log_linear"}):
+            with self.assertRaisesRegex(schedule.WrongSchedule, next(iter(change))):
+                schedule.make("euler", {**small.SCHEDULER, **change}, 10)
         for steps in (0, 1001):
             with self.assertRaisesRegex(schedule.WrongSchedule, "steps"):
                 schedule.make("ddim", small.SCHEDULER, steps)

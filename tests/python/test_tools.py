@@ -131,8 +131,12 @@ class Tools(unittest.TestCase):
                 heddle.tune(self.path, objective="power")
             with counting(pathlib.Path(folder)):
                 energy = heddle.bench(self.model, seconds=0.05).energy
+                rows = heddle.compile(models.save(models.Mlp(rows="rows").proto, pathlib.Path(folder)), shapes={"x": (4, 8)}, threads=1)
+                others = heddle.bench(rows, {"x": np.ones((6, 8), np.float32)}, seconds=0.01)
                 report = heddle.tune(self.path, objective="energy", seconds=1, candidates=2, threads=1, again=True)
         self.assertEqual(energy["source"], "RAPL of 1 package")
+        self.assertIn("other shapes", others.energy["why_not"])
+        self.assertGreaterEqual(others.runs, 5)
         self.assertGreater(energy["joules"], 0)
         self.assertGreater(report.data["winner_uj"], 0)
 

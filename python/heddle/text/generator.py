@@ -117,8 +117,8 @@ class Generator:
 
         A prompt is a text, a list of tokens or a conversation (encode()). Each answer has at most `max_tokens` tokens (256, or
         what the context leaves), and ends before the first of the texts `stop` and at the tokens that end a text, unless
-        `ignore_end`. Equal `seed`s give equal answers, and the sequence at a place of the batch draws the same numbers
-        in any batch. `prepare` runs the
+        `ignore_end`. Equal `seed`s give equal answers. The numbers that a place in the batch draws do not
+        depend on the other prompts. `prepare` runs the
         graphs once before the time is taken. Raises heddle.InputError for a prompt that is empty or too long.
         """
         if isinstance(prompts, str):

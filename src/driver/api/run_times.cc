@@ -66,6 +66,12 @@ RunTimes time_runs(const Model& model, const std::map<std::string, Tensor>& inpu
   const runtime::Executor& executor = *model.impl().primary().executor;
   std::vector<Tensor> ordered;
   for (const runtime::Port& port : plan.inputs) ordered.push_back(inputs.at(port.name));
+  const bool same = std::ranges::all_of(
+      plan.inputs, [&](const runtime::Port& port) { return inputs.at(port.name).shape() == port.shape; });
+  if (!same) {  // this executor's buffers have other sizes
+    m.energy.why_not = "the inputs have other shapes than the model was loaded for";
+    return m;
+  }
   if (gpu) time_device(executor, ordered, m);
   m.energy = energy_of_runs(executor, ordered, device_of(model.impl().options().target), seconds);
   return m;

@@ -26,8 +26,8 @@ struct RunTimes {
 };
 
 // Runs a model for about `seconds`, at least five times, after some warm-up runs. If the device has an energy counter,
-// runs it as long again, on a GPU without copies from and to the host. `inputs` must have the shapes that
-// the model was loaded for. Throws the errors of Model::run().
+// runs it as long again (energy_of_runs()). If the inputs have other shapes than the model was loaded for, there are no
+// device times and no energy. Throws the errors of Model::run().
 RunTimes time_runs(const Model& model, const std::map<std::string, Tensor>& inputs, double seconds);
 
 }  // namespace heddle::driver

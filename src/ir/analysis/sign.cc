@@ -32,7 +32,7 @@ Sign of_reduction(const Graph& graph, const Node& node, Sign operand) {
   if (kind == "sum") return operand;
   // The maximum of no elements is -infinity.
   const bool has_elements =
-      node.op == Op::kReduce ? element_count(graph.shape(node.inputs[0])) > 0 : has_full_windows(node);
+      element_count(graph.shape(node.inputs[0])) > 0 && (node.op == Op::kReduce || has_full_windows(node));
   return has_elements && (kind == "max" || kind == "min") ? operand : Sign::kAny;
 }
 

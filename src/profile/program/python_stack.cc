@@ -9,9 +9,12 @@
 namespace heddle::profile {
 namespace {
 
+constexpr uint64_t kMix = 0x9E3779B97F4A7C15u;             // odd, of hashes
 constexpr size_t kFrameBytes = 360, kCodeHeadBytes = 144;  // of them, what is read
 constexpr size_t kMostWaiting = 256;                       // frames of a thread that waits
 constexpr size_t kMostStackBytes = 16384;                  // of frames that are read at once
+constexpr size_t kSizeOfBytes = 16, kBytes = 32;           // in a bytes object: its size; its content
+constexpr size_t kTableBegins = 32;                        // of a line table: from its size on, what is read
 
 template <typename T>
 T at(const uint8_t* bytes, size_t offset) {
@@ -36,11 +39,10 @@ bool find_text(const PythonLayout& layout, uint64_t address, PythonObject* to) {
 }
 
 bool find_bytes(uint64_t address, PythonObject* to) {
-  constexpr size_t kSize = 16, kData = 32;
   constexpr uint64_t kMost = 1 << 20;
   uint64_t size = 0;
-  if (!read_memory(address + kSize, &size) || size > kMost) return false;
-  *to = {address + kData, size, 0};
+  if (!read_memory(address + kSizeOfBytes, &size) || size > kMost) return false;
+  *to = {address + kBytes, size, 0};
   return true;
 }
 
@@ -73,6 +75,30 @@ uint64_t current_frame(const PythonLayout& layout, Memory& memory, uint64_t thre
   return frame;
 }
 
+// Sets `begins` of frames that are otherwise complete, at most kMostPieces; of those whose line table is gone, to 0.
+// CPython allocates multiples of 16 bytes, so 16 bytes of content can be read of the shortest table.
+template <typename Memory>
+void read_tables(Memory& memory, std::span<PythonFrame> frames) {
+  std::array<uint64_t, kMostPieces> addresses;
+  for (size_t i = 0; i < frames.size(); ++i) addresses[i] = frames[i].lines + kSizeOfBytes;
+  std::array<uint8_t, kMostPieces * kTableBegins> tables;
+  for (size_t first = 0; first < frames.size();) {
+    const auto rest = std::span(addresses).subspan(first, frames.size() - first);
+    const size_t read = memory.read_pieces(rest, tables.data(), kTableBegins);
+    for (size_t i = 0; i < read; ++i) {
+      const uint8_t* table = tables.data() + i * kTableBegins;
+      const auto size = at<uint64_t>(table, 0);
+      uint64_t sum = size * kMix;
+      for (size_t byte = 0; byte < std::min<uint64_t>(size, kTableBegins - (kBytes - kSizeOfBytes)); ++byte) {
+        sum = (sum ^ table[kBytes - kSizeOfBytes + byte]) * kMix;
+        sum ^= sum >> 32;
+      }
+      frames[first + i].begins = sum;
+    }
+    first += read + 1;
+  }
+}
+
 // Completes frames that have the addresses of their code and of their instruction, and drops those whose code is none
 // or gone. Returns how many there are.
 template <typename Memory>
@@ -98,6 +124,7 @@ size_t read_heads(const PythonRuntime& python, Memory& memory, std::span<const u
     }
     first += read + 1;
   }
+  read_tables(memory, frames.first(kept));
   return kept;
 }
 
@@ -231,7 +258,7 @@ bool hash_of_waiting(const PythonRuntime& python, const WaitingStack& stack, uin
     if (piece == pieces.begin() + of_frames || seen == kMostWaiting) return false;
     const uint8_t* const head = static_cast<const uint8_t*>(piece->to) + (frame - piece->address);
     for (const size_t offset : {layout.frame_code, layout.frame_instruction}) {
-      sum = (sum ^ at<uint64_t>(head, offset)) * 0x9E3779B97F4A7C15u;
+      sum = (sum ^ at<uint64_t>(head, offset)) * kMix;
       sum ^= sum >> 32;
     }
     frame = at<uint64_t>(head, layout.frame_previous);

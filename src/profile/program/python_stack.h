@@ -11,11 +11,13 @@
 
 namespace heddle::profile {
 
-// A Python frame as sampled. Names are looked up later.
+// A Python frame as sampled. Names are looked up later. A program that compiles code as it runs may place a new code
+// object, its file name and its line table where old ones were, so the content of the line table also tells them apart.
 struct PythonFrame {
   uint64_t code = 0;         // address of the code object
-  uint64_t file = 0;         // address of its file name; with `lines`, distinguishes code objects that reuse an address
+  uint64_t file = 0;         // address of its file name
   uint64_t lines = 0;        // address of its line table
+  uint64_t begins = 0;       // hash of the size and the first bytes of its line table
   int32_t first_line = 0;    // first line of the code object
   int32_t instruction = 0;   // byte offset of the current instruction
   uint64_t first_local = 0;  // the object in the first local variable: `self` in a method

@@ -25,7 +25,8 @@ size_t words_of(size_t bytes) {
 
 // The same code object, wherever in it the frame is.
 bool is_same_code(const PythonFrame& a, const PythonFrame& b) {
-  return a.code == b.code && a.file == b.file && a.lines == b.lines && a.first_line == b.first_line;
+  return a.code == b.code && a.file == b.file && a.lines == b.lines && a.begins == b.begins &&
+         a.first_line == b.first_line;
 }
 
 }  // namespace

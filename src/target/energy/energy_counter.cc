@@ -16,6 +16,7 @@ namespace {
 constexpr double kChunkSeconds = 0.02;  // between two looks at the counter, which may take a millisecond itself
 constexpr double kPatience = 2;         // seconds without an update after which a counter stands still
 constexpr int kFewestUpdates = 10;
+constexpr double kLongEnough = 5;  // seconds that fewer updates may take
 
 // Numbers of attributes in the driver's interface.
 constexpr int kPciBus = 33, kPciDevice = 34, kPciDomain = 50;
@@ -59,7 +60,11 @@ class Window {
     const double begin = wall_seconds(), joules = last_;
     double end = begin;
     runs_ = 0;
-    for (int updates = 0; updates < kFewestUpdates || end - begin < seconds_; ++updates) {
+    const auto is_enough = [&](int updates) {
+      const double time = end - begin;
+      return updates > 0 && time >= seconds_ && (updates >= kFewestUpdates || time >= kLongEnough);
+    };
+    for (int updates = 0; !is_enough(updates); ++updates) {
       if (!wait_for_update()) return still(figure);
       end = wall_seconds();
       figure.interval = (end - begin) / (updates + 1);

@@ -29,7 +29,9 @@ uint64_t read_number(const std::string& file) {
   const bool refused = error == EACCES;
   fail(ErrorCode::kDevice, EnergyCounter::kWhere,
        fmt::format("{} cannot be read: {}", file, error != 0 ? std::strerror(error) : "it has no number"),
-       refused ? fmt::format("As root: chmod a+r {}", file) : "");
+       refused ? fmt::format("As root: chmod a+r {}",
+                             (fs::path(file).parent_path().parent_path() / "intel-rapl:*/energy_uj").string())
+               : "");
 }
 
 std::string name_of_zone(const fs::path& zone) {

@@ -1,4 +1,4 @@
-// Rounding without the slow conversion instructions of GPUs.
+// Rounding by additions, which GPUs execute at a higher rate than conversions.
 #pragma once
 
 #include "tile/op/arith.h"

@@ -559,9 +559,11 @@ template <typename Config, typename Epilogue>
 __device__ inline void gemm(const TensorMap& map_a, const TensorMap& map_b, const TensorMap& map_d,
                             const GemmArgs& args, const Epilogue& epilogue, const TensorMap* residual = nullptr) {
   // Loads need more registers if an operand is not k-major, since it is loaded in strips, or if a unit of work has only
-  // a part of k.
+  // a part of k. If the sums are integers, ptxas computes constants of the epilogue before the warpgroups part, and
+  // keeps them in registers of the loading warpgroup too.
   constexpr bool kWholeTiles = !kStreamK<Config> && Config::kStore != GemmStore::kPartial;
-  constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && kWholeTiles;
+  constexpr bool kInteger = is_same<typename GemmTraits<Config>::Acc, int32_t>;
+  constexpr bool kLightLoads = Config::kAKMajor && Config::kBKMajor && kWholeTiles && !kInteger;
   gemm_with<Config, kLightLoads>(
       map_a, map_b, map_d, args, epilogue,
       [&](const GemmShared<Config>& shared, PersistentTileScheduler<Config>& walk, const GemmUnit& first) {

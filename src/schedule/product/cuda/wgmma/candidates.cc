@@ -148,10 +148,6 @@ std::string reject(const WgmmaConfig& c, const WgmmaProblem& p, const GpuTarget&
       tile::gemm_piece(stored_n(p, c), static_cast<int>(size_of(p.out))).bytes % 64 != 0) {
     return "the epilogue of so wide pieces of rows exceeds the registers";
   }
-  const bool by_epilogue = store_of(p, c) == GemmStore::kEpilogue;
-  if (is_int(p.in) && c.cluster_m * c.cluster_n > 1 && (by_epilogue || p.out != DType::kI32)) {
-    return "the loads of a cluster and conversions of sums exceed the registers";
-  }
   const bool rows = store_of(p, c) == GemmStore::kRows && !c.swapped && sums <= kManySumsForRows;
   const bool slow = !p.a_k_major || !p.b_k_major || c.stream_k || p.windows;  // whose loads keep more registers
   if (c.stream_k && heavy && sums >= kManySums) return "sums of other blocks exceed the registers";

@@ -102,9 +102,8 @@ bool holds_many_values(const Epilogue& e, std::optional<ExprId> residual) {
 }
 
 // Whether an epilogue stores several results, reads several matrices of narrow elements beside `residual`, or stores
-// bytes and reads one such matrix. Sums then
-// pass through shared memory, so that rows of all these are accessed as whole vectors. An access by fragments would
-// touch eight lines of memory for at most 128 bytes.
+// bytes and reads one such matrix. Sums then pass through shared memory, so that rows of all these are accessed as
+// whole vectors. An access by fragments would touch eight lines of memory for at most 128 bytes.
 bool is_by_rows(const ProductTask& task, std::optional<ExprId> residual) {
   const Epilogue& e = task.epilogue;
   int narrow = 0;

@@ -42,7 +42,7 @@ struct WgmmaProblem {
   // is then the stride of the outer dimension. A step of tile::kGemmOneForAll means that all batches share the operand.
   int64_t heads = 1, step_a = 0, step_b = 0;
   bool epilogue_stores = false;  // only the epilogue writes D
-  bool quantises = false;        // D has bytes, which the epilogue stores
+  bool quantises = false;        // D has bytes
   bool by_rows = false;          // although TMA could: the epilogue accesses rows of several matrices
   bool reduces = false;          // the epilogue reduces neighbouring elements
   bool gated = false;            // each pair of columns of B gives one column of D (Epilogue::Gate)
