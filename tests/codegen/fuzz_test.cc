@@ -191,7 +191,7 @@ TEST(StitchFuzz, RandomGraphs) {
       target.cpu.l3_bytes = 4096;
       target.cuda.model.chip.copy_tbps = target.cuda.model.chip.sm_gbps = 1e-6;
       target.cuda.model.chip.graph_boundary_us = 1e-3;
-      target.cuda.model.chip.arrival_us = 0;
+      target.cuda.model.chip.last_step_us = 0;
     }
     Batch batch(target);
     for (unsigned k = at; k < std::min(graphs, at + 24); ++k) {

@@ -14,11 +14,19 @@ using schedule::CudaBundleDesc;
 constexpr schedule::StitchOptions kInParts = {.mapping = schedule::ForcedMapping::kParts};
 
 schedule::ScheduledGroup schedule_of(const std::function<void(Builder&)>& build,
-                                     const schedule::StitchOptions& options = {}) {
+                                     const schedule::StitchOptions& options = {},
+                                     const Target& target = test_target()) {
   ir::Graph graph;
   Builder b(graph);
   build(b);
-  return schedule::schedule(graph, whole_graph(graph), test_target(), nullptr, options);
+  return schedule::schedule(graph, whole_graph(graph), target, nullptr, options);
+}
+
+// A device on which the boundary of two kernels takes longer than their join.
+Target slow_boundaries() {
+  Target target = test_target();
+  target.cuda.model.chip.graph_boundary_us = 3;
+  return target;
 }
 
 void rows_and_columns(Builder& b, int64_t m, int64_t n) {
@@ -61,7 +69,7 @@ TEST(CudaLaunches, UnequalKernelsGoSideBySide) {
 }
 
 TEST(CudaLaunches, LastBlocksCombineParts) {
-  Batch batch(test_target(), kInParts);
+  Batch batch(slow_boundaries(), kInParts);
   batch.add(
       "columns",
       [](Builder& b) {
@@ -97,26 +105,33 @@ TEST(CudaLaunches, LastBlocksCombineParts) {
 
 TEST(CudaLaunches, PartsOfColumnsAreOneLaunch) {
   const auto columns = [](Builder& b) { scaled_sums(b, {8192, 1024}, {0}); };
-  const schedule::ScheduledGroup group = schedule_of(columns);
+  const schedule::ScheduledGroup group = schedule_of(columns, {}, slow_boundaries());
   ASSERT_EQ(group.kernels.size(), 1u);
   const auto bundle = group.kernels[0].desc.get<CudaBundleDesc>();
   ASSERT_NE(bundle, nullptr);
   ASSERT_TRUE(bundle->last.has_value());
   EXPECT_EQ(bundle->last->arrivals * bundle->last->part.body->blocks, bundle->parts[0].body->blocks);
-  EXPECT_EQ(schedule_of(columns, {.global = false}).kernels.size(), 2u);
-  const schedule::ScheduledGroup all = schedule_of([](Builder& b) { scaled_sums(b, {8192, 1024}, {0, 1}); });
+  EXPECT_EQ(schedule_of(columns, {.global = false}, slow_boundaries()).kernels.size(), 2u);
+  const schedule::ScheduledGroup all = schedule_of(
+      [](Builder& b) {
+        scaled_sums(b, {8192, 1024}, {0, 1});
+      },
+      {}, slow_boundaries());
   EXPECT_EQ(all.kernels.size(), 1u);
+  EXPECT_EQ(schedule_of(columns).kernels.size(), 2u);  // an H200's boundaries are shorter
 }
 
 // A block that reads what its neighbour's blocks sum would not wait for them.
 TEST(CudaLaunches, ShiftedReadsAreNoLastStep) {
   for (const bool has_window : {false, true}) {
-    const schedule::ScheduledGroup group = schedule_of([&](Builder& b) {
-      const auto sum = b.reduce("sum", input(b, "x", DType::kF32, {8192, 1024}), {0}, false);
-      const auto shifted =
-          b.concat(std::vector<ir::ValueId>{b.slice_dim(sum, 0, 1, 1024), b.slice_dim(sum, 0, 0, 1)}, 0);
-      b.graph().output("y", has_window ? b.add(sum, shifted) : shifted);
-    });
+    const schedule::ScheduledGroup group = schedule_of(
+        [&](Builder& b) {
+          const auto sum = b.reduce("sum", input(b, "x", DType::kF32, {8192, 1024}), {0}, false);
+          const auto shifted =
+              b.concat(std::vector<ir::ValueId>{b.slice_dim(sum, 0, 1, 1024), b.slice_dim(sum, 0, 0, 1)}, 0);
+          b.graph().output("y", has_window ? b.add(sum, shifted) : shifted);
+        },
+        {}, slow_boundaries());
     EXPECT_EQ(group.kernels.size(), 2u);
     for (const auto& kernel : group.kernels) EXPECT_EQ(kernel.desc.get<CudaBundleDesc>(), nullptr);
   }
@@ -149,7 +164,8 @@ TEST(CudaLaunches, ReductionsBelowAGuardStayInside) {
 
 // What stays apart says why.
 TEST(CudaLaunches, RefusalsHaveReasons) {
-  const schedule::ScheduledGroup large = schedule_of([](Builder& b) { rows_and_columns(b, 8192, 1024); });
+  const schedule::ScheduledGroup large =
+      schedule_of([](Builder& b) { rows_and_columns(b, 8192, 1024); }, {}, slow_boundaries());
   ASSERT_EQ(large.kernels.size(), 2u);
   EXPECT_TRUE(std::any_of(large.notes.begin(), large.notes.end(), [](const std::string& note) {
     return note.find("is not the last step of") != std::string::npos;

@@ -11,7 +11,7 @@ using Ahead = SequenceDesc::Ahead;
 double us_together(const std::vector<OrderedPhase>& phases, int resident, const GpuTarget& target) {
   const auto& chip = target.model.chip;
   const int64_t blocks = int64_t{target.sms} * resident;
-  const double take = chip.arrival_us;  // a block takes a task from a counter, as it counts an arrival
+  const double take = chip.task_us;
   std::vector<double> end(phases.size());
   double last = 0, busy = 0;  // busy: the time of all blocks, divided by their number
   for (size_t p = 0; p < phases.size(); ++p) {
