@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emulator/fiber.h"
+#include "emulator/races/vector_clock.h"
 #include "tile/arch/emulated/abi.h"
 
 namespace heddle::emulator {
@@ -44,6 +45,7 @@ struct Thread : emulated::ThreadInfo {
   uint32_t copy_group = 0, store_group = 0;  // the number of the copy group that is not committed yet
   uint64_t async_fences = 0;                 // value of Block::async_fences when this thread last waited for stores
   Place place{};
+  ThreadClock clock;  // for races; unused otherwise
 };
 
 // A pending cp.async copy.
@@ -76,6 +78,7 @@ struct Exchange {
   Place place{};
   std::array<Thread*, 64> waiting{};
   uint32_t waiting_count = 0;
+  SyncClock clock;
   std::array<std::array<uint64_t, 64>, 2> values{};
 };
 
@@ -103,6 +106,7 @@ struct Barrier {
   bool of_block = false;                 // of all threads of the block that have not exited
   uint32_t any = 0, all = 1, count = 0;  // results of the predicates' reduction
   std::vector<Thread*> waiting;
+  SyncClock clock;
 };
 
 // Blocks that are resident together: the blocks of a cluster.
@@ -111,6 +115,7 @@ struct Group {
   uint32_t live_blocks = 0, live_threads = 0;
   uint32_t cluster_arrived = 0, cluster_phase = 0;
   std::vector<Thread*> cluster_waiting;
+  SyncClock cluster_clock, cluster_released;  // of the present phase; of the one before
 };
 
 struct Block : emulated::BlockInfo {

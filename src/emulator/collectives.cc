@@ -35,9 +35,11 @@ void check_convergence(Scheduler& s, const Barrier& barrier) {
 void release(Scheduler& s, Barrier& barrier) {
   for (Thread* thread : barrier.waiting) {
     thread->result = result_of(barrier, static_cast<BarrierMode>(thread->result));
+    s.clocks.acquire(thread->clock, barrier.clock);
     s.wake(thread);
   }
   barrier.waiting.clear();
+  barrier.clock.clear();
   barrier.arrived = barrier.any = barrier.count = 0;
   barrier.all = 1;
 }
@@ -71,6 +73,7 @@ uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, 
   barrier.count += predicate;
   self.place = place;
   self.result = static_cast<uint32_t>(mode);
+  s.clocks.release(self.clock, barrier.clock);
   if (++barrier.arrived < (barrier.of_block ? block.live_threads : expected)) {
     if (mode == BarrierMode::kArrive) return 0;
     barrier.waiting.push_back(&self);
@@ -81,6 +84,7 @@ uint32_t barrier(Scheduler& s, uint32_t id, uint32_t threads, BarrierMode mode, 
   check_convergence(s, barrier);
   barrier.waiting.pop_back();
   const uint32_t result = result_of(barrier, mode);
+  if (mode != BarrierMode::kArrive) s.clocks.acquire(self.clock, barrier.clock);
   release(s, barrier);
   s.give_way(2);
   return result;
@@ -110,6 +114,8 @@ emulated::Collected collect(Scheduler& s, Collective kind, uint64_t mask, uint64
   }
   auto& values = exchange->values[exchange->turn];
   values[lane] = value;
+  // Only __syncwarp() orders accesses to memory.
+  if (kind == Collective::kSync) s.clocks.release(self.clock, exchange->clock);
   exchange->arrived |= uint64_t{1} << lane;
   if (exchange->arrived != all) {
     exchange->waiting[exchange->waiting_count++] = &self;
@@ -117,6 +123,12 @@ emulated::Collected collect(Scheduler& s, Collective kind, uint64_t mask, uint64
     return {values.data(), all};
   }
   if (action != nullptr) action(s, values.data(), place);
+  if (kind == Collective::kSync) {
+    s.clocks.acquire(self.clock, exchange->clock);
+    for (uint32_t i = 0; i < exchange->waiting_count; ++i)
+      s.clocks.acquire(exchange->waiting[i]->clock, exchange->clock);
+    exchange->clock.clear();
+  }
   for (uint32_t i = 0; i < exchange->waiting_count; ++i) s.wake(exchange->waiting[i]);
   exchange->arrived = exchange->waiting_count = 0;
   exchange->turn ^= 1;
@@ -135,8 +147,13 @@ void whole_warp(Scheduler& s, Collective kind, uint64_t value, Place place, Acti
 
 void release_cluster(Scheduler& s, Group& group) {
   if (group.cluster_arrived < group.live_threads) return;
-  for (Thread* thread : group.cluster_waiting) s.wake(thread);
+  for (Thread* thread : group.cluster_waiting) {
+    s.clocks.acquire(thread->clock, group.cluster_clock);
+    s.wake(thread);
+  }
   group.cluster_waiting.clear();
+  group.cluster_released = std::move(group.cluster_clock);
+  group.cluster_clock.clear();
   group.cluster_arrived = 0;
   ++group.cluster_phase;
 }
@@ -148,12 +165,16 @@ void cluster_arrive(Scheduler& s, Place place) {
   }
   s.current().cluster_phase = group.cluster_phase + 1;
   ++group.cluster_arrived;
+  s.clocks.release(s.current().clock, group.cluster_clock);
   release_cluster(s, group);
 }
 
 void cluster_wait(Scheduler& s, Place place) {
   Group& group = *s.current().owner->group;
-  if (group.cluster_phase >= s.current().cluster_phase) return s.give_way(2);
+  if (group.cluster_phase >= s.current().cluster_phase) {
+    s.clocks.acquire(s.current().clock, group.cluster_released);
+    return s.give_way(2);
+  }
   group.cluster_waiting.push_back(&s.current());
   s.wait(Wait::kCluster, 0, place);
 }

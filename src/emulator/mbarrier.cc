@@ -36,6 +36,7 @@ void Mbarriers::init(uint32_t address, uint32_t arrivals, Place place) {
   TransactionBarrier barrier{};
   barrier.pending = barrier.expected = arrivals;
   std::memcpy(at, &barrier, sizeof barrier);
+  if (s_.clocks.finds_races()) clocks_[at].clear();
   s_.current().owner->unfenced_init = true;
 }
 
@@ -70,6 +71,7 @@ void Mbarriers::arrive(uint32_t address, uint32_t rank, uint32_t expect_bytes, P
   barrier.bytes = bytes;
   barrier.pending = barrier.pending - 1;
   std::memcpy(at, &barrier, sizeof barrier);
+  if (s_.clocks.finds_races()) s_.clocks.release(s_.current().clock, clocks_[at]);
   settle(at);
 }
 
@@ -80,7 +82,7 @@ void Mbarriers::check_init_fence(const Block& block, Place place) {
           name_of(place), place.line);
 }
 
-void Mbarriers::complete(Block& block, uint32_t address, uint32_t bytes, Place place) {
+void Mbarriers::complete(Block& block, uint32_t address, uint32_t bytes, const ThreadClock& from, Place place) {
   uint8_t* at = shared_at(s_, block, address, 8, 8, "mbarrier", place);
   TransactionBarrier barrier = load_barrier(at);
   if (barrier.none != 0) {
@@ -93,6 +95,7 @@ void Mbarriers::complete(Block& block, uint32_t address, uint32_t bytes, Place p
   }
   barrier.bytes = barrier.bytes - int64_t{bytes};
   std::memcpy(at, &barrier, sizeof barrier);
+  if (s_.clocks.finds_races()) clocks_[at].add(from);
   settle(at);
 }
 
@@ -103,7 +106,10 @@ void Mbarriers::wait(uint32_t address, uint32_t parity, Place place) {
     if (barrier.none != 0) {
       s_.fail("the mbarrier at {:#x} is used before it is initialised ({}:{})", address, name_of(place), place.line);
     }
-    if (barrier.phase != (parity & 1)) return;
+    if (barrier.phase != (parity & 1)) {
+      if (s_.clocks.finds_races()) s_.clocks.acquire(s_.current().clock, clocks_[at]);
+      return;
+    }
     waiting_[at].push_back(&s_.current());
     s_.wait(Wait::kTransactions, address, place);
   }

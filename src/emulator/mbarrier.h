@@ -14,13 +14,17 @@ class Scheduler;
 class Mbarriers {
  public:
   explicit Mbarriers(Scheduler& scheduler) : s_(scheduler) {}
-  void clear() { waiting_.clear(); }
+  void clear() {
+    waiting_.clear();
+    clocks_.clear();
+  }
 
   void init(uint32_t address, uint32_t arrivals, Place place);
   void arrive(uint32_t address, uint32_t rank, uint32_t expect_bytes, Place place);
   void wait(uint32_t address, uint32_t parity, Place place);
   // Subtracts the bytes of a completed copy from the bytes that the barrier at `address` of `block` still expects.
-  void complete(Block& block, uint32_t address, uint32_t bytes, Place place);
+  // `from`: the clock of the thread that asked for the copy.
+  void complete(Block& block, uint32_t address, uint32_t bytes, const ThreadClock& from, Place place);
 
  private:
   void settle(uint8_t* barrier);
@@ -28,6 +32,7 @@ class Mbarriers {
 
   Scheduler& s_;
   std::unordered_map<uint8_t*, std::vector<Thread*>> waiting_;
+  std::unordered_map<uint8_t*, SyncClock> clocks_;  // of all phases: for races
 };
 
 }  // namespace heddle::emulator

@@ -80,6 +80,13 @@ bool Memory::contains(uint64_t address, size_t bytes) const {
   return address - start <= allocation.bytes && bytes <= allocation.bytes - (address - start);
 }
 
+std::string Memory::offset_of(uint64_t address) const {
+  auto after = allocations_.upper_bound(address);
+  if (after == allocations_.begin()) return "";
+  const auto& [start, allocation] = *--after;
+  return fmt::format(", byte {} of an allocation of {}", address - start, allocation.bytes);
+}
+
 std::string Memory::check(uint64_t address, const Allocation& allocation) {
   uint8_t* zones[2] = {allocation.raw, bytes_at(address) + allocation.bytes};
   for (int side = 0; side < 2; ++side) {

@@ -27,6 +27,8 @@ class Memory {
   uint64_t used() const { return used_; }
   // True if a single allocation contains all of the bytes.
   bool contains(uint64_t address, size_t bytes) const;
+  // ", byte 64 of an allocation of 4096" for an address in an allocation.
+  std::string offset_of(uint64_t address) const;
   // Describes an invalid access: "writes to address 0x7f..., where there is no memory: 3 bytes behind the end of an
   // allocation of 64 bytes". The part after the colon is missing if no allocation is near.
   std::string describe(const BadAccess& access) const;

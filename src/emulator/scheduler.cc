@@ -9,6 +9,18 @@ namespace {
 
 struct Abandoned {};
 
+// Fails the launch if a block ends as no block may.
+void check_block(Scheduler& s, const Block& block, bool early) {
+  if (!block.zones_intact()) {
+    s.fail("block ({}, {}, {}) wrote outside of its {} bytes of dynamic shared memory", block.block_index.x,
+           block.block_index.y, block.block_index.z, block.shared_bytes);
+  }
+  if (early && !block.waited) {
+    s.fail("a block ended without a wait for the launch in front, which its kernel may begin before the end of");
+  }
+  s.transfers.check_end(block);
+}
+
 }  // namespace
 
 namespace {
@@ -80,9 +92,8 @@ void Scheduler::wait(Wait what, uint64_t detail, Place place) {
 void Scheduler::fail_access(const BadAccess& access) {
   Scheduler& s = scheduler();
   const emulated::Dim &block = s.current_->owner->block_index, &thread = s.current_->thread_index;
-  s.failure_ = s.memory_->describe(access);
-  s.failure_.insert(0, fmt::format("thread ({}, {}, {}) of block ({}, {}, {}) ", thread.x, thread.y, thread.z, block.x,
-                                   block.y, block.z));
+  s.failure_ = fmt::format("thread ({}, {}, {}) of block ({}, {}, {}) {}", thread.x, thread.y, thread.z, block.x,
+                           block.y, block.z, s.memory_->describe(access));
   s.abandon();
 }
 
@@ -107,7 +118,7 @@ void Scheduler::give_way(uint32_t one_in) {
 void Scheduler::fiber_body(Fiber* self) {
   Scheduler& s = scheduler();
   for (;;) {
-    s.run_current();
+    s.kernel_->info->run(s.arguments_);
     s.finish_current();
     Thread* next = s.pick();
     if (next != nullptr && next->fiber == nullptr) {  // on this stack
@@ -123,10 +134,6 @@ void Scheduler::fiber_body(Fiber* self) {
     }
     heddle_switch_stack(&self->stack_pointer, to);
   }
-}
-
-void Scheduler::run_current() {
-  kernel_->info->run(arguments_);
 }
 
 void Scheduler::abandon() {
@@ -151,14 +158,7 @@ void Scheduler::finish_current() {
 }
 
 void Scheduler::finish_block(Block& block) {
-  if (!block.zones_intact()) {
-    fail("block ({}, {}, {}) wrote outside of its {} bytes of dynamic shared memory", block.block_index.x,
-         block.block_index.y, block.block_index.z, block.shared_bytes);
-  }
-  if (grid_.shape().early && !block.waited) {
-    fail("a block ended without a wait for the launch in front, which its kernel may begin before the end of");
-  }
-  transfers.check_end(block);
+  check_block(*this, block, grid_.shape().early);
   progress.made();
   if (!grid_.end(block)) return;
   // Mostly one at a time, which is fastest; sometimes several, so that blocks meet that should not depend on an order.
@@ -181,12 +181,15 @@ void Scheduler::reset() {
 
 std::string Scheduler::run(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory,
                            uint64_t seed) {
+  clocks.begin(kernel, shape, false);
   prepare(kernel, shape, arguments, memory, seed);
   proceed();
+  clocks.end();
   return failure_;
 }
 
 void Scheduler::begin(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed) {
+  clocks.begin(kernel, shape, true);
   prepare(kernel, shape, arguments, memory, seed);
   previous_ended_ = false;
   if (random_.one_in(2)) start_group();
@@ -200,14 +203,28 @@ std::string Scheduler::finish() {
   for (Thread* thread : dependent_) wake(thread);
   dependent_.clear();
   if (failure_.empty()) proceed();
+  clocks.end();
   return failure_;
 }
 
 void Scheduler::grid_dependency_wait(Place place) {
   current_->owner->waited = true;
-  if (previous_ended_) return;
-  dependent_.push_back(current_);
-  wait(Wait::kPrevious, 0, place);
+  if (!previous_ended_) {
+    dependent_.push_back(current_);
+    wait(Wait::kPrevious, 0, place);
+  }
+  clocks.wait(current_->clock);
+}
+
+void Scheduler::access(ThreadClock& clock, const MemoryAccess& access) {
+  if (!clocks.access(clock, *memory_, access, &failure_)) abandon();
+}
+
+bool Scheduler::start_group() {
+  const size_t before = ready_.size();
+  const bool has_started = grid_.start_group(ready_);
+  clocks.start(std::span(ready_).subspan(before));
+  return has_started;
 }
 
 void Scheduler::prepare(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory,

@@ -10,6 +10,7 @@
 
 #include "emulator/driver/module.h"
 #include "emulator/grid.h"
+#include "emulator/races/races.h"
 #include "emulator/transfers.h"
 
 namespace heddle::emulator {
@@ -39,6 +40,8 @@ class Scheduler {
   }
   void poll(Place place);
   void grid_dependency_wait(Place place);
+  // Fails the launch if the access races. `clock`: of the thread that accesses memory, or that asked for a copy.
+  void access(ThreadClock& clock, const MemoryAccess& access);
 
   Thread& current() { return *current_; }
   Random& random() { return random_; }
@@ -49,10 +52,10 @@ class Scheduler {
   void wait(Wait what, uint64_t detail, Place place);
   // Switches to another thread with a probability of 1 / `one_in`.
   void give_way(uint32_t one_in);
-  // Detects whether polling threads still make progress.
-  Progress progress;
+  Progress progress;  // of polling threads
 
   Transfers transfers;
+  LaunchClocks clocks;
 
  private:
   static void fiber_body(Fiber* self);
@@ -60,17 +63,15 @@ class Scheduler {
   void prepare(Kernel& kernel, const LaunchShape& shape, void** arguments, const Memory& memory, uint64_t seed);
   void proceed();
   void run_all();
-  void run_current();
   void finish_current();
   void finish_block(Block& block);
   void select(Thread* thread);
   void* resume(Thread* thread);
   Thread* pick();
-  // Switches to another thread. Returns when the scheduler picks the current thread again.
-  void switch_away();
+  void switch_away();  // to another thread, until the scheduler picks the current one again
   [[noreturn]] void abandon();
 
-  bool start_group() { return grid_.start_group(ready_); }
+  bool start_group();
   void reset();
 
   FiberPool fibers_;
@@ -91,6 +92,8 @@ class Scheduler {
   Grid grid_;
   std::string failure_;
   bool previous_ended_ = true;
+  bool finds_races_ = false;
+  uint32_t launch_ = 0;             // its number for races
   std::vector<Thread*> dependent_;  // threads that wait for the previous launch
 };
 

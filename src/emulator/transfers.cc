@@ -37,7 +37,8 @@ void Transfers::reset(const Memory& memory) {
 void Transfers::store_async(uint32_t to, uint32_t rank, const void* from, uint32_t bytes, uint32_t barrier,
                             Place place) {
   Block& block = block_of_cluster(s_, rank);
-  RemoteStore store{&block, shared_at(s_, block, to, bytes, bytes, "st.async", place), {}, bytes, barrier, place};
+  RemoteStore store{
+      &block, shared_at(s_, block, to, bytes, bytes, "st.async", place), {}, bytes, barrier, s_.current().clock, place};
   std::memcpy(store.value.data(), from, bytes);
   remote_.push_back(store);
   s_.give_way(8);
@@ -50,7 +51,7 @@ void Transfers::complete_remote() {
   remote_.pop_back();
   s_.progress.made();
   std::memcpy(store.to, store.value.data(), store.bytes);
-  barriers.complete(*store.block, store.barrier, store.bytes, store.place);
+  barriers.complete(*store.block, store.barrier, store.bytes, store.clock, store.place);
 }
 
 // At once: the latest that a barrier could report is when somebody waits for it.
@@ -63,7 +64,7 @@ void Transfers::copy_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t
   }
   const uint8_t* source = shared_at(s_, own, from, bytes, 16, "a copy between blocks", place);
   std::memcpy(shared_at(s_, other, to, bytes, 16, "a copy between blocks", place), source, bytes);
-  barriers.complete(other, barrier, bytes, place);
+  barriers.complete(other, barrier, bytes, s_.current().clock, place);
   s_.give_way(8);
 }
 
@@ -91,6 +92,7 @@ void Transfers::add_box(Box box) {
             box.place.line);
   }
   box.late = s_.random().one_in(2);
+  box.clock = box.owner->clock;
   boxes_.push_back(box);
   s_.give_way(8);
 }
@@ -98,7 +100,7 @@ void Transfers::add_box(Box box) {
 void Transfers::complete_box(bool only_early) {
   const uint32_t which = s_.random().below(static_cast<uint32_t>(boxes_.size()));
   if (only_early && boxes_[which].late) return;
-  const Box box = boxes_[which];
+  Box box = boxes_[which];
   boxes_[which] = boxes_.back();
   boxes_.pop_back();
   s_.progress.made();
@@ -108,14 +110,14 @@ void Transfers::complete_box(bool only_early) {
   for (uint32_t rank = 0; rank < group.blocks.size(); ++rank) {
     if ((box.blocks >> rank & 1) == 0) continue;
     copy_box(box, *group.blocks[rank]);
-    if (!box.store) barriers.complete(*group.blocks[rank], box.barrier, bytes, box.place);
+    if (!box.store) barriers.complete(*group.blocks[rank], box.barrier, bytes, box.clock, box.place);
   }
   if (box.store && box.owner->wait == Wait::kStores) s_.wake(box.owner);
 }
 
 // Between the box in shared memory, rows one behind another and swizzled by their addresses, and what of it lies inside
 // of the tensor.
-void Transfers::copy_box(const Box& box, Block& block) {
+void Transfers::copy_box(Box& box, Block& block) {
   const TensorMap& map = box.map;
   const uint32_t row_bytes = uint32_t{map.box[0]} * map.element_bytes;
   const uint32_t mask = map.swizzle == Swizzle::kNone ? 0 : (1u << static_cast<int>(map.swizzle)) - 1;
@@ -147,6 +149,9 @@ void Transfers::copy_box(const Box& box, Block& block) {
     if (bytes > 0 && !memory_->contains(reinterpret_cast<uint64_t>(global), bytes)) {
       s_.fail("a box reaches outside of the memory behind its tensor map ({}:{})", name_of(box.place), box.place.line);
     }
+    const Access kind = box.store ? Access::kWrite : Access::kRead;
+    s_.access(box.clock,
+              {reinterpret_cast<uint64_t>(global), static_cast<uint32_t>(bytes), kind, box.place, box.store});
     uint8_t* part = line + first * map.element_bytes;
     const uint32_t start = box.shared_address + row * row_bytes;
     const auto piece_at = [&](uint32_t piece) {
@@ -206,6 +211,7 @@ void copy_async(Scheduler& s, uint32_t to, const void* from, uint32_t bytes, uin
   if (valid > 0 && reinterpret_cast<uintptr_t>(from) % bytes != 0) {
     s.fail("cp.async: the source is not aligned to {} bytes ({}:{})", bytes, name_of(place), place.line);
   }
+  s.access(s.current().clock, {reinterpret_cast<uint64_t>(from), valid, Access::kRead, place});
   const Copy copy = {shared_at(s, block, to, bytes, bytes, "cp.async", place), from, bytes, valid,
                      s.current().copy_group};
   if (s.random().one_in(2)) return run_copy(copy);

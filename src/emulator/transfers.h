@@ -17,9 +17,10 @@ struct Box {
   int32_t at[6];  // for im2col windows: four coordinates, then the offsets of the tap in width and height
   uint32_t shared_address, barrier;
   Thread* owner;
-  uint32_t blocks;  // bit mask of the blocks that receive the box
-  uint32_t group;   // bulk group of a store
-  bool late;        // copied only when no thread can run
+  uint32_t blocks;    // bit mask of the blocks that receive the box
+  uint32_t group;     // bulk group of a store
+  bool late;          // copied only when no thread can run
+  ThreadClock clock;  // of the owner when it asked for the copy
   Place place;
 };
 
@@ -29,6 +30,7 @@ struct RemoteStore {
   uint8_t* to;
   std::array<uint8_t, 16> value;
   uint32_t bytes, barrier;
+  ThreadClock clock;  // of the thread that stores
   Place place;
 };
 
@@ -61,7 +63,7 @@ class Transfers {
   Mbarriers barriers;
 
  private:
-  void copy_box(const Box& box, Block& block);
+  void copy_box(Box& box, Block& block);
 
   Scheduler& s_;
   const Memory* memory_ = nullptr;

@@ -39,6 +39,11 @@ const emulated::Api& api() {
           },
       .poll = [](Place place) { scheduler().poll(place); },
       .saw = [](const void* address, uint64_t bits, bool changed) { scheduler().progress.saw(address, bits, changed); },
+      .access =
+          [](const void* address, uint32_t bytes, Access kind, Place place) {
+            scheduler().access(scheduler().current().clock, {reinterpret_cast<uint64_t>(address), bytes, kind, place});
+          },
+      .fence = [] { scheduler().clocks.fence(scheduler().current().clock); },
       .barrier = [](uint32_t id, uint32_t threads, BarrierMode mode, bool predicate,
                     Place place) { return barrier(scheduler(), id, threads, mode, predicate, place); },
       .collect = [](Collective kind, uint64_t mask, uint64_t value,

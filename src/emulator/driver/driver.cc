@@ -152,6 +152,7 @@ void Driver::drain(Stream* stream) {
     const Operation operation = std::move(stream->queue.front());
     stream->queue.pop_front();
     const bool next_begins = operation.launch && !stream->queue.empty() && stream->queue.front().begin;
+    if (next_begins && !begun) races().number_next(static_cast<bool>(operation.begin));
     if (next_begins) stream->queue.front().begin();
     const Result result = perform(operation, begun);
     if (next_begins) turn = 1 - turn;
@@ -169,6 +170,7 @@ void Driver::drain(Stream* stream) {
 
 Result Driver::perform(const Operation& operation, bool begun) {
   const Result result = operation.launch ? operation.launch(begun) : operation.run();
+  if (!operation.launch) races().end_all();
   if (result != kSuccess || operation.work.kind == Work::Kind::kNone) return result;
   const Observer* const who = observer();
   if (who == nullptr) return result;
@@ -191,6 +193,7 @@ void Driver::drain_all() {
 
 Result Driver::wait(Stream* stream) {
   drain(stream);
+  races().end_all();
   if (stream == nullptr || !streams.contains(stream) || stream->error == kSuccess) return kSuccess;
   return error(std::exchange(stream->error, kSuccess), stream->detail);
 }

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <cstring>
 #include <string_view>
 
@@ -88,6 +89,12 @@ std::unique_ptr<Module> Module::load(const void* image, std::string* why) {
   module->info_ = static_cast<const emulated::ModuleInfo*>(::dlsym(module->handle_, "heddle_emulated_module"));
   if (module->info_ == nullptr || module->info_->abi != emulated::kAbi) {
     *why = "it was not compiled for this emulator";
+    return nullptr;
+  }
+  const char* races = std::getenv("HEDDLE_EMULATOR_RACES");
+  if (races != nullptr && std::string_view(races) == "1" && !module->info_->reports_accesses) {
+    *why =
+        "it was compiled without HEDDLE_EMULATOR_RACES=1, so races cannot be found: compile it again, without a cache";
     return nullptr;
   }
   if (!module->find_shared_slots(why)) return nullptr;

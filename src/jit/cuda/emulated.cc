@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 #include "base/check.h"
 #include "jit/compiler.h"
@@ -101,6 +102,9 @@ std::vector<std::string> flags_for(std::string_view architecture) {
   // A misaligned access ends the launch. Code to go on behind each access would take the compiler longer.
   flags.push_back("-fsanitize=alignment");
   flags.push_back("-fno-sanitize-recover=alignment");
+  // Kernels that report each access (tile/arch/emulated/accesses.h).
+  const char* races = std::getenv("HEDDLE_EMULATOR_RACES");
+  if (races != nullptr && std::string_view(races) == "1") flags.insert(flags.end(), {"-fsanitize=thread", "-g1"});
   const std::string_view chip = architecture.substr(kPrefix.size());
   if (chip.starts_with(kSm)) {
     flags.push_back(fmt::format("-D__CUDA_ARCH__={}0", chip.substr(kSm.size(), 2)));

@@ -7,7 +7,7 @@
 
 namespace heddle::emulated {
 
-inline constexpr uint32_t kAbi = 9;
+inline constexpr uint32_t kAbi = 10;
 
 struct Dim {
   uint32_t x, y, z;
@@ -57,6 +57,10 @@ enum class Collective : uint32_t {
 };
 inline constexpr uint32_t kOwnBlock = ~0u;
 
+// How a kernel accesses global memory. An atomic operation that reads and writes is kAtomicWrite. kAcquire: an atomic
+// read that later accesses are ordered after.
+enum class Access : uint32_t { kRead, kWrite, kAtomicRead, kAtomicWrite, kAcquire };
+
 enum class BarrierMode : uint32_t { kSync, kArrive, kOr, kAnd, kCount };
 
 // Element types of tensor-core operands.
@@ -91,6 +95,11 @@ struct Api {
   // Called after an access to memory that other threads may poll. `bits` is the value that the access read. `changed`:
   // the access changed the value.
   void (*saw)(const void* address, uint64_t bits, bool changed);
+  // Called before an access in units that report them (ModuleInfo). If `place` has no line, `place.file` is the address
+  // of the code.
+  void (*access)(const void* address, uint32_t bytes, Access kind, Place place);
+  // __threadfence(): orders the thread's accesses for other threads that use atomics.
+  void (*fence)();
   // A barrier of the block for `threads` threads (0: all threads), with the number `id`. Returns the combination of the
   // predicates according to `mode`.
   uint32_t (*barrier)(uint32_t id, uint32_t threads, BarrierMode mode, bool predicate, Place place);
@@ -145,8 +154,9 @@ struct Api {
 
 struct ModuleInfo {
   uint32_t abi;
-  uint32_t lanes;       // of a warp: 32, or 64 on some AMD GPUs
-  ThreadInfo** thread;  // the running thread
+  uint32_t lanes;         // of a warp: 32, or 64 on some AMD GPUs
+  bool reports_accesses;  // every access to global memory, so that races can be found
+  ThreadInfo** thread;    // the running thread
   const Api** api;
 };
 

@@ -11,11 +11,26 @@
 
 #include "tile/arch/emulated/abi.h"
 
+// Instrumented units (-fsanitize=thread) report their accesses to the emulator, which finds races.
+#if defined(__SANITIZE_THREAD__)
+#define HEDDLE_REPORTS_ACCESSES true
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define HEDDLE_REPORTS_ACCESSES true
+#endif
+#endif
+#if defined(HEDDLE_REPORTS_ACCESSES)
+#define HEDDLE_UNREPORTED __attribute__((no_sanitize("thread"), noinline))
+#else
+#define HEDDLE_REPORTS_ACCESSES false
+#define HEDDLE_UNREPORTED
+#endif
+
 extern "C" {
 __attribute__((visibility("hidden"))) heddle::emulated::ThreadInfo* heddle_emulated_thread = nullptr;
 __attribute__((visibility("hidden"))) const heddle::emulated::Api* heddle_emulated_api = nullptr;
 __attribute__((visibility("default"))) extern const heddle::emulated::ModuleInfo heddle_emulated_module = {
-    heddle::emulated::kAbi, HEDDLE_LANES, &heddle_emulated_thread, &heddle_emulated_api};
+    heddle::emulated::kAbi, HEDDLE_LANES, HEDDLE_REPORTS_ACCESSES, &heddle_emulated_thread, &heddle_emulated_api};
 }
 
 #define __device__

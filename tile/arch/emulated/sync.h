@@ -2,7 +2,7 @@
 // only when the current one waits. So memory needs no fences, and an atomic is an ordinary operation.
 #pragma once
 
-#include "tile/arch/emulated/keywords.h"
+#include "tile/arch/emulated/accesses.h"
 
 namespace heddle::emulated {
 
@@ -48,10 +48,11 @@ inline void __syncwarp(unsigned mask, HEDDLE_PLACE) {
 // run.
 inline void __threadfence(HEDDLE_PLACE) {
   heddle_emulated_api->poll(place);
+  heddle::emulated::report_fence();
 }
 inline void __threadfence_block() {}
 inline void __threadfence_system(HEDDLE_PLACE) {
-  heddle_emulated_api->poll(place);
+  __threadfence(place);
 }
 inline void __nanosleep(unsigned, HEDDLE_PLACE) {
   heddle_emulated_api->poll(place);
@@ -190,7 +191,8 @@ HEDDLE_REDUCE(__reduce_xor_sync, unsigned, a ^ b)
 namespace heddle::emulated {
 
 template <typename T>
-inline T updated(T* at, T value, bool gives_way, Place place) {
+HEDDLE_UNREPORTED inline T updated(T* at, T value, bool gives_way, Place place) {
+  report(at, sizeof(T), Access::kAtomicWrite, place);
   const T old = *at;
   const bool changed = __builtin_memcmp(&old, &value, sizeof(T)) != 0;
   *at = value;
@@ -202,7 +204,7 @@ inline T updated(T* at, T value, bool gives_way, Place place) {
 }  // namespace heddle::emulated
 
 #define HEDDLE_ATOMIC(NAME, T, EXPRESSION)                                         \
-  inline T NAME(T* at, T value, HEDDLE_PLACE) {                                    \
+  HEDDLE_UNREPORTED inline T NAME(T* at, T value, HEDDLE_PLACE) {                  \
     const T old = *at;                                                             \
     return heddle::emulated::updated(at, static_cast<T>(EXPRESSION), true, place); \
   }                                                                                \
@@ -218,16 +220,16 @@ inline T updated(T* at, T value, bool gives_way, Place place) {
   HEDDLE_ATOMIC(atomicAnd, T, old& value)                \
   HEDDLE_ATOMIC(atomicOr, T, old | value)                \
   HEDDLE_ATOMIC(atomicXor, T, old ^ value)
-#define HEDDLE_ATOMIC_SWAP(T)                                                \
-  inline T atomicExch(T* at, T value, HEDDLE_PLACE) {                        \
-    heddle_emulated_api->poll(place);                                        \
-    return heddle::emulated::updated(at, value, false, place);               \
-  }                                                                          \
-  inline T atomicCAS(T* at, T expected, T value, HEDDLE_PLACE) {             \
-    heddle_emulated_api->poll(place);                                        \
-    const T old = *at;                                                       \
-    const bool equal = __builtin_memcmp(&old, &expected, sizeof(T)) == 0;    \
-    return heddle::emulated::updated(at, equal ? value : old, false, place); \
+#define HEDDLE_ATOMIC_SWAP(T)                                                      \
+  inline T atomicExch(T* at, T value, HEDDLE_PLACE) {                              \
+    heddle_emulated_api->poll(place);                                              \
+    return heddle::emulated::updated(at, value, false, place);                     \
+  }                                                                                \
+  HEDDLE_UNREPORTED inline T atomicCAS(T* at, T expected, T value, HEDDLE_PLACE) { \
+    heddle_emulated_api->poll(place);                                              \
+    const T old = *at;                                                             \
+    const bool equal = __builtin_memcmp(&old, &expected, sizeof(T)) == 0;          \
+    return heddle::emulated::updated(at, equal ? value : old, false, place);       \
   }
 HEDDLE_ATOMIC(atomicAdd, int, static_cast<unsigned>(old) + static_cast<unsigned>(value))
 HEDDLE_ATOMIC(atomicAdd, unsigned, old + value)

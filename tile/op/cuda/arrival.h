@@ -14,7 +14,7 @@ TILE_INLINE bool arrives_last(uint32_t* counter, uint32_t blocks) {
   if (threadIdx.x == 0) {
     __threadfence();
     is_last = atomicAdd(counter, 1u) == blocks - 1;
-    if (is_last) *counter = 0;
+    if (is_last) atomicExch(counter, 0u);
     __threadfence();
   }
   return __syncthreads_or(is_last);

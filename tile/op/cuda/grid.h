@@ -64,15 +64,15 @@ struct grid_cta_group {
   TILE_INLINE explicit grid_cta_group(uint8_t* all) : memory(all + blockIdx.x / Blocks * kBytes) {}
   TILE_INLINE sm80::Quad* packets() const { return reinterpret_cast<sm80::Quad*>(memory + kHead); }
   // A block must call this after its last exchange, when all threads of the block have read the packets of the other
-  // blocks. Later writes cannot change values that were already read, so no memory ordering is needed.
+  // blocks. Later relaxed writes cannot change values that were already read, so no memory ordering is needed.
   TILE_INLINE void depart() {
     if (threadIdx.x == 0) departed = atomicAdd(reinterpret_cast<uint32_t*>(memory), 1u);
   }
   // The last block to depart resets the memory to zero.
   TILE_INLINE void leave() {
     if (!__syncthreads_or(threadIdx.x == 0 && departed == Blocks - 1)) return;
-    for (int k = threadIdx.x; k < Quads; k += blockDim.x) packets()[k] = {};
-    if (threadIdx.x == 0) *reinterpret_cast<uint32_t*>(memory) = 0;
+    for (int k = threadIdx.x; k < Quads; k += blockDim.x) sm80::store_together(packets() + k, {});
+    if (threadIdx.x == 0) atomicExch(reinterpret_cast<uint32_t*>(memory), 0u);
   }
 };
 

@@ -51,7 +51,7 @@ class sequence_queue {
   // The last block to leave resets the counters. No block uses them any more: each has seen that no task is left.
   TILE_INLINE void leave() const {
     if (threadIdx.x != 0 || atomicAdd(counters_ + 1, 1u) != gridDim.x - 1) return;
-    for (uint32_t i = 0; i < Phases + 2; ++i) counters_[i] = 0;
+    for (uint32_t i = 0; i < Phases + 2; ++i) atomicExch(counters_ + i, 0u);
   }
 
  private:
