@@ -151,6 +151,16 @@ TEST(Casts, BytesSaturateAndMayBeWidenedAgain) {
           },
           1e-300);
     }
+    batch.add(
+        fmt::format("{} with a computed zero point", to_string(byte)),
+        [&](ir::Builder& b) {
+          const auto x = b.constant(Tensor::of<float>(DType::kF32, {count}, std::span(values)));
+          const auto zero = b.broadcast(input(b, "zero", byte, {}), {count}, {});
+          const auto bytes = b.cast(b.add(b.unary(ir::Op::kRound, x), b.cast(zero, DType::kF32)), byte);
+          const auto difference = b.sub(b.cast(bytes, DType::kI32), b.cast(zero, DType::kI32));
+          b.graph().output("i16", b.cast(difference, DType::kI16));
+        },
+        1e-300);
   }
   batch.run();
 }

@@ -166,19 +166,31 @@ TEST(Words, Convolutions) {
 
 // Rows that are wide enough for neighbouring pixels to share what they load, and channels that do not fill vectors.
 TEST(Words, DepthwiseRows) {
-  for (const int kernel : {3, 5}) {
-    for (const Types& types : {Types{"u8", "i8"}, {"i16", "i16"}}) {
-      const std::string text = fmt::format(R"(graph g(%x: {0}[1,7,23,43]) {{
-        %w = constant {{value = {1}[43,1,{2},{2}]{{1}}}}
-        %0 = conv(%x, %w) {{strides = [1,1], low = [{3},{3}], high = [{3},{3}], dilations = [1,1], lhs_dilations = [1,1], groups = 43, layout = "nhwc", out = i32}} : i32[1,7,23,43]
-        return "y" = %0
-      }})",
-                                           types.first, types.second, kernel, kernel / 2);
-      SCOPED_TRACE(text);
-      for (const CpuIsa isa : {CpuIsa::kAvx512, CpuIsa::kAvx2}) {
-        check_graph(parse_with_random_weights(text, 5), 0, {.threads = 2, .isa = isa});
-      }
-    }
+  struct Window {
+    int height, width, stride, channels;
+    Types types;
+    CpuIsa isa;
+  };
+  const Types bytes = {"u8", "i8"}, shorts = {"i16", "i16"};
+  const Window windows[] = {
+      {3, 3, 1, 43, bytes, CpuIsa::kAvx512},  {5, 5, 1, 43, bytes, CpuIsa::kAvx512},
+      {3, 3, 1, 43, shorts, CpuIsa::kAvx2},   {5, 5, 1, 44, shorts, CpuIsa::kAvx2},
+      {3, 3, 2, 44, shorts, CpuIsa::kAvx2},   {2, 5, 2, 43, shorts, CpuIsa::kAvx2},
+      {3, 4, 1, 72, shorts, CpuIsa::kAvx512}, {1, 3, 1, 22, shorts, CpuIsa::kPortable},
+      {3, 3, 1, 44, kBfloats, CpuIsa::kAvx2}, {3, 3, 2, 72, kBfloats, CpuIsa::kAvx512},
+  };
+  for (const auto& [height, width, stride, channels, types, isa] : windows) {
+    const int low_y = height / 2, low_x = width / 2;
+    const int out_y = (7 + 2 * low_y - height) / stride + 1, out_x = (23 + 2 * low_x - width) / stride + 1;
+    const std::string text = fmt::format(R"(graph g(%x: {0}[1,7,23,{2}]) {{
+      %w = constant {{value = {1}[{2},1,{3},{4}]{{1}}}}
+      %0 = conv(%x, %w) {{strides = [{5},{5}], low = [{6},{7}], high = [{6},{7}], dilations = [1,1], lhs_dilations = [1,1], groups = {2}, layout = "nhwc", out = {10}}} : {10}[1,{8},{9},{2}]
+      return "y" = %0
+    }})",
+                                         types.first, types.second, channels, height, width, stride, low_y, low_x,
+                                         out_y, out_x, sums_of(types));
+    SCOPED_TRACE(text);
+    check_graph(parse_with_random_weights(text, 5), tolerance_of(types), {.threads = 2, .isa = isa});
   }
 }
 

@@ -194,6 +194,10 @@ struct WindowShape {
 
   constexpr int64_t tasks() const { return batch * out[0] * out[1]; }
   constexpr int64_t pitch() const { return pixel > 0 ? pixel : c; }
+  // True if a depthwise convolution of this shape can multiply taps in pairs.
+  constexpr bool has_pairs_of_taps() const {
+    return kernel[0] == 1 && kernel[1] <= 7 && kernel[2] >= 2 && kernel[2] <= 7 && dilation[2] == 1 && stride[2] <= 2;
+  }
 
   // The remaining members are for window_rows(). It processes a few output rows at a time, in blocks of pixels. It
   // folds the input lines of each output row into a single line, which stays in the first-level cache.

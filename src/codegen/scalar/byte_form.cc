@@ -40,12 +40,13 @@ std::optional<int64_t> as_integer(const ExprPool& pool, ExprId id) {
   return static_cast<int64_t>(e.bits);
 }
 
-// True if an f32 is an integer, an infinity or NaN. Sums of integers qualify, since all f32 numbers from 2^23 on are
-// integers. `depth` limits how deep nested sums are followed.
+// True if an f32 is an integer, an infinity or NaN. Sums and casts of integers qualify, since all f32 numbers from 2^23
+// on are integers. `depth` limits how deep nested sums are followed.
 bool is_integral(const ExprPool& pool, ExprId id, int depth = 3) {
   const Expr& e = pool[id];
   if (const auto number = as_number(pool, id)) return std::nearbyint(*number) == *number;
   if (e.kind != Expr::Kind::kOp || e.dtype != DType::kF32) return false;
+  if (e.op == Op::kCast && !is_float(pool[e.args[0]].dtype)) return true;
   const bool rounds = e.op == Op::kRound || e.op == Op::kFloor || e.op == Op::kCeil || e.op == Op::kTrunc;
   const bool adds = depth > 0 && (e.op == Op::kAdd || e.op == Op::kSub);
   return rounds || (adds && is_integral(pool, e.args[0], depth - 1) && is_integral(pool, e.args[1], depth - 1));

@@ -34,6 +34,10 @@ TILE_INLINE vec<To, W> convert(vec<T, W> a) {
 #if TILE_RESIZES_INTS
   } else if constexpr (detail::resizes_ints<To, T, W>) {
     return detail::resize_ints<To>(a);
+#if !TILE_AVX512
+  } else if constexpr (detail::resizes_two<To, T, W>) {
+    return detail::resize_two<To>(a);
+#endif
 #endif
   } else if constexpr (is_wide<To, W> || is_wide<T, W>) {
     return join(convert<To>(low_half(a)), convert<To>(high_half(a)));

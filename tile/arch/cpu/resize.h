@@ -21,6 +21,11 @@ inline constexpr bool resizes_ints = TILE_RESIZES_INTS&& W == kVectorBytes / 4 &
                                      ((is_same<To, int32_t> && is_small_int<T>) ||
                                       (is_same<T, int32_t> && is_small_int<To>));
 
+// True if resize_two() converts vectors of W lanes: two native vectors are narrowed together faster than one by one.
+template <typename To, typename T, int W>
+inline constexpr bool resizes_two = TILE_RESIZES_INTS && !TILE_AVX512 && W == kVectorBytes / 2 && is_same<T, int32_t> &&
+                                    !is_float<To> && sizeof(To) == 2;
+
 #if TILE_RESIZES_INTS
 typedef char sixteen_bytes __attribute__((vector_size(16)));
 typedef long long two_quads __attribute__((vector_size(16)));
@@ -77,6 +82,13 @@ TILE_INLINE half_shorts narrow_to_shorts(native_words a) {
   const auto both = (four_quads)__builtin_ia32_pshufb256((all_bytes)a, order);
   const four_quads joined = __builtin_shufflevector(both, both, 0, 2, 1, 3);
   return (half_shorts)two_quads{joined[0], joined[1]};
+}
+// The instruction saturates, so it gets the low parts alone. It takes halves of both registers in turns.
+template <typename To>
+TILE_INLINE vec<To, 16> resize_two(vec<int32_t, 16> a) {
+  const native_words low = native_words{} + 0xffff;
+  const auto both = (four_quads)__builtin_ia32_packusdw256((native_words)a.lo.v & low, (native_words)a.hi.v & low);
+  return {(typename vec<To, 16>::native)__builtin_shufflevector(both, both, 0, 2, 1, 3)};
 }
 #endif
 

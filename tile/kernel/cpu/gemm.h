@@ -258,10 +258,17 @@ template <typename T, int NV, typename Epilogue>
 TILE_INLINE void finish_tile(const T* c, int64_t rows, int64_t row, int64_t batch, int64_t col, int64_t columns,
                              const Epilogue& from) {
   constexpr int W = kVectorBytes / int(sizeof(T));
+  // Integers usually become narrower, which takes fewer instructions for two vectors together.
+  constexpr int Together = !is_float<T> && NV == 2 ? 2 : 1;
   const Epilogue epilogue = from;
   const int64_t full = columns / W < NV ? columns / W : NV;
   for (int64_t i = 0; i < rows; ++i) {
     const T* line = c + i * NV * W;
+    if (Together > 1 && full == NV) {
+      epilogue.template operator()<Together * W>(load<Together * W>(line), batch, row + i, col,
+                                                 index_constant<Together * W>{});
+      continue;
+    }
     for (int64_t j = 0; j < full; ++j)
       epilogue.template operator()<W>(load<W>(line + j * W), batch, row + i, col + j * W, index_constant<W>{});
     if (full < NV && columns > full * W)
@@ -390,8 +397,9 @@ TILE_INLINE void finish_phases(const T* c, int64_t phase, int64_t pixels, int64_
   }
 }
 
-// Only micro tiles with at least this many rows prefetch cache lines. Smaller tiles are limited by reading B.
-inline constexpr int64_t kAskingRows = 4;
+// Only micro tiles with at least this many rows and steps of k prefetch cache lines. Tiles of fewer rows are limited by
+// reading B, and those of fewer steps end before the lines arrive.
+inline constexpr int64_t kAskingRows = 4, kAskingSteps = kAheadSteps + 1;
 
 // The cache lines that the epilogue of one micro tile will access.
 template <typename T, int NV>
@@ -478,7 +486,7 @@ TILE_INLINE void gemm_block(const MicroKernels<T, TB>& micro, const GemmShape& s
       const bool tall = tile < block.tall;
       const int64_t rows = micro.rows - (tall ? 0 : 1);
       const MicroA<T> op{a, block.a_stride, &one_segment, 1, s.k};
-      const bool asks = micro.rows >= kAskingRows;
+      const bool asks = micro.rows >= kAskingRows && s.k >= kAskingSteps;
       const Ahead ahead = asks ? lines.find(epilogue, rows, row, block.batch, col, s.k) : Ahead{};
       if (narrow) {
         micro.template run<NarrowTail>(tall, op, bp, b_stride, c, ahead);

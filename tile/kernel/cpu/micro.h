@@ -81,9 +81,11 @@ constexpr int micro_chains(int accumulators) {
 // Computes c[MR][NV * W] = A[MR][K] * B[K][NV * W] with K = segments * length. Row k of B is at b + k * b_stride.
 // Elements of B may be stored in a narrower type than T. If TB is a word of several elements, T is the type of its
 // sums, and elements of A are words too. Cost per step of k: MR * NV multiply-adds and NV + MR loads. B is read once.
+// Arguments of several words are references. A copy would read freshly stored words as one vector, which cannot be
+// forwarded from the store queue: each tile would wait until all results of the previous one are in the cache.
 template <typename T, typename TB, int MR, int NV>
-__attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, int64_t b_stride, T* TILE_RESTRICT c,
-                                     Ahead ahead) {
+__attribute__((noinline)) void micro(const MicroA<T>& op, const TB* TILE_RESTRICT b, int64_t b_stride,
+                                     T* TILE_RESTRICT c, const Ahead& ahead) {
   constexpr int W = kVectorBytes / int(sizeof(T));
   constexpr int Rows = detail::kRowsPerBase, Bases = (MR + Rows - 1) / Rows;
   using V = vec<T, W>;
@@ -92,17 +94,19 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
   static_for<Chains * MR * NV>([&](auto i) { acc[i / (MR * NV)][i / NV % MR][i % NV] = zero<T, W>(); });
   int64_t stride = op.row_stride * int64_t(sizeof(T)), stride3 = 3 * stride, stride5 = 5 * stride;
   asm("" : "+r"(stride), "+r"(stride3), "+r"(stride5));  // keeps the compiler from computing the offset of each row
+  const void* const* lines = ahead.lines;
+  int64_t lines_left = ahead.count;
   for (int64_t s = 0; s < op.segments; ++s) {
     if (op.skips != nullptr) b += op.skips[s] * b_stride;
     const char* p[Bases];
     static_for<Bases>([&](auto i) { p[i] = reinterpret_cast<const char*>(op.a + op.offsets[s]) + i * Rows * stride; });
     for (int64_t left = op.length; left > 0;) {
-      const int64_t steps = ahead.count > 0 && left > kAheadSteps ? kAheadSteps : left;
+      const int64_t steps = lines_left > 0 && left > kAheadSteps ? kAheadSteps : left;
       left -= steps;
-      const int64_t asked = ahead.each < ahead.count ? ahead.each : ahead.count;
-      for (int64_t i = 0; i < asked; ++i) __builtin_prefetch(ahead.lines[i]);
-      ahead.lines += asked;
-      ahead.count -= asked;
+      const int64_t asked = ahead.each < lines_left ? ahead.each : lines_left;
+      for (int64_t i = 0; i < asked; ++i) __builtin_prefetch(lines[i]);
+      lines += asked;
+      lines_left -= asked;
       const auto step = [&](auto chain) __attribute__((always_inline)) {
         V bv[NV];
         static_for<NV>([&](auto j) { bv[j] = detail::load_b<T, W>(b + j * W); });
@@ -137,7 +141,7 @@ __attribute__((noinline)) void micro(MicroA<T> op, const TB* TILE_RESTRICT b, in
 // are one vector wide. All four are function pointers, so the calling code is the same for every tile height.
 template <typename T, typename TB>
 struct MicroKernels {
-  using Function = void (*)(MicroA<T> op, const TB* b, int64_t b_stride, T* c, Ahead ahead);
+  using Function = void (*)(const MicroA<T>& op, const TB* b, int64_t b_stride, T* c, const Ahead& ahead);
   int64_t rows;
   Function tall, low, narrow_tall, narrow_low;
 

@@ -47,20 +47,22 @@ TILE_INLINE void matrix_steps(Registers& registers, const typename Word::sum* a,
 // Like micro(), for words of bytes or bf16 numbers and at most kMatrixMicroRows rows. Steps of k that do not fill a
 // register are copied, so that nothing beyond the operands is read.
 template <typename Word, int MR, int NV>
-__attribute__((noinline)) void micro_matrix(MicroA<typename Word::sum> op, const Word* TILE_RESTRICT b,
-                                            int64_t b_stride, typename Word::sum* TILE_RESTRICT c, Ahead ahead) {
+__attribute__((noinline)) void micro_matrix(const MicroA<typename Word::sum>& op, const Word* TILE_RESTRICT b,
+                                            int64_t b_stride, typename Word::sum* TILE_RESTRICT c, const Ahead& ahead) {
   using Sum = typename Word::sum;
   static_assert(MR <= kMatrixMicroRows && NV <= 2 && kLanes <= kMatrixWords);
   static constexpr MatrixSizes kSizes = detail::matrix_sizes<MR, NV>();
   constexpr int Blocks = MR > kMatrixRows ? 2 : 1;
   MatrixRegisters<Sum> registers(kSizes);
   static_for<Blocks>([&](auto i) { static_for<NV>([&](auto j) { registers.template clear<2 * int(i) + int(j)>(); }); });
+  const void* const* lines = ahead.lines;
+  int64_t lines_left = ahead.count;
   for (int64_t s = 0; s < op.segments; ++s) {
     if (op.skips != nullptr) b += op.skips[s] * b_stride;
     const Sum* a = op.a + op.offsets[s];
     int64_t k = 0;
     for (; k + kMatrixWords <= op.length; k += kMatrixWords) {
-      for (int64_t i = 0; i < ahead.each && ahead.count > 0; ++i, --ahead.count) __builtin_prefetch(*ahead.lines++);
+      for (int64_t i = 0; i < ahead.each && lines_left > 0; ++i, --lines_left) __builtin_prefetch(*lines++);
       detail::matrix_steps<Word, MR, NV>(registers, a + k, op.row_stride, &b->bits, b_stride);
       b += kMatrixWords * b_stride;
     }

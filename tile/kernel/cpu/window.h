@@ -6,6 +6,7 @@
 #include "tile/core/shape.h"
 #include "tile/core/static_for.h"
 #include "tile/kernel/cpu/transpose.h"
+#include "tile/kernel/cpu/window_pairs.h"
 #include "tile/kernel/cpu/words.h"
 #include "tile/op/reduce.h"
 
@@ -140,10 +141,18 @@ requires Op::kLong void window_tile(const WindowShape& s, const T* in, const int
   settle();
 }
 
+// True if the op multiplies pairs of taps.
+template <typename Op>
+inline constexpr bool kInPairs = requires {
+  typename Op::word;
+  Op::kWidth;
+};
+
 // True if the op multiplies elements in words: it has a type `word`.
 template <typename Op>
 inline constexpr bool kInWords = requires {
   typename Op::word;
+  requires !kInPairs<Op>;
 };
 
 // window_tile() and its epilogue for an op that multiplies in words. The tile has `words` words of channels, at most W.
@@ -182,6 +191,34 @@ TILE_INLINE void window_words(const WindowShape& s, const T* in, const int64_t (
   }
 }
 
+// Computes a row of outputs in pairs of taps. `line` is the line of the input that is under line lo of the kernel.
+// Returns the number of channels that are computed.
+template <typename T, typename Op, typename Epilogue>
+TILE_INLINE int64_t window_row_pairs(const WindowShape& s, const T* line, int64_t lo, int64_t hi, const Op& op,
+                                     const Epilogue& from, int64_t image, int64_t pixel) {
+  constexpr int W = kLanes;
+  int64_t done = 0, inner0, inner1;
+  inner_outputs(s, inner0, inner1);
+  const PairedRow<Op> row(s, op, line, lo, hi);
+  const Epilogue epilogue = from;  // which stores do not change
+  for (; done + 2 * W <= s.c; done += 2 * W) {
+    const auto store = [&](int64_t at, auto sums) __attribute__((always_inline)) {
+      epilogue.template operator()<2 * W>(sums, image, pixel + at, done, index_constant<2 * W>{});
+    };
+    row.run(done, index_constant<W>{}, inner0, inner1, store);
+  }
+  // One vector of channels is widened faster than a part of a vector of words is loaded.
+  if (const int64_t left = s.c - done; left > W && left % 2 == 0) {
+    const auto store = [&](int64_t at, auto sums) __attribute__((always_inline)) {
+      epilogue.template operator()<W>(sums.lo, image, pixel + at, done, index_constant<W>{});
+      epilogue.template operator()<W>(sums.hi, image, pixel + at, done + W, left - W);
+    };
+    row.run(done, left / 2, inner0, inner1, store);
+    done = s.c;
+  }
+  return done;
+}
+
 }  // namespace detail
 
 // Reduces each window with `op`, which has these members:
@@ -192,6 +229,7 @@ TILE_INLINE void window_words(const WindowShape& s, const T* in, const int64_t (
 //   kLong                      true if sums have so many taps that they must be compensated
 //   compute                    the type of the accumulators; the input is converted to it
 //   word                       optional: words of channels are multiplied, by weights(tap, channel, n, w)
+//   kLines, kWidth, kStride    optional, with `word`: pairs of taps are multiplied (window_pairs.h)
 //
 // The epilogue is as for gemm(): the batch is the image, the row is the output pixel, and the column is the first
 // channel of the vector. Runs tasks [begin, end) of s.tasks(). Needs no scratch. The input and the output have the same
@@ -212,6 +250,12 @@ void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epil
     const T* base = x + n * s.in[0] * plane + (od * s.stride[0] - s.low[0]) * plane +
                     (oh * s.stride[1] - s.low[1]) * row - s.low[2] * s.pitch();
     const int64_t pixel0 = (od * s.out[1] + oh) * s.out[2];
+    int64_t done = 0;  // channels
+    if constexpr (detail::kInPairs<Op>) {
+      const T* line = base + s.low[2] * s.pitch() + lo[1] * s.dilation[1] * row;
+      done = detail::window_row_pairs(s, line, lo[1], hi[1], op, epilogue, n, pixel0);
+      if (done == s.c) continue;
+    }
     for (int64_t ow = 0; ow < s.out[2];) {
       detail::valid_taps(s, 2, ow, lo[2], hi[2]);
       const bool many = ow >= inner0 && ow + P <= inner1;
@@ -227,7 +271,7 @@ void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epil
           epilogue.template operator()<W>(acc[0], n, pixel0 + ow, channel, count);
         }
       };
-      int64_t channel = 0;
+      int64_t channel = done;
       if constexpr (detail::kInWords<Op>) {
         constexpr int E = Op::word::kElements;
         const auto run_words = [&](auto words) {
@@ -301,6 +345,14 @@ struct DepthwiseWordsOp : DepthwiseOp<typename Word::sum, typename Word::b_eleme
       w[e] = bit_cast<typename Word::sum>(words & int32_t(kElement));
     });
   }
+};
+
+// DepthwiseOp with products of pairs of taps (window_pairs.h). The kernel has one plane of kLines lines, each kWidth
+// pixels wide and without dilation along it, and the stride kStride along lines.
+template <typename Word, int Lines, int Width, int Stride>
+struct DepthwisePairsOp : DepthwiseOp<typename Word::sum, typename Word::b_element> {
+  using word = Word;
+  static constexpr int kLines = Lines, kWidth = Width, kStride = Stride;
 };
 
 enum class WindowKind { kSum, kProd, kMax, kMin };

@@ -441,8 +441,10 @@ void emit_window(Emission& e, const KernelDesc& desc, const ContractionDesc& c, 
   if (s.pixel > 0) extents += ", " + e.sizes.fields({{"pixel", s.pixel}});
   e.out.line("{} tile::WindowShape shape{{{}, {}}};", constness(e.sizes), extents, window_fields(s, e.sizes));
   if (window.words != schedule::Words::kNone) {
-    e.out.line("const tile::DepthwiseWordsOp<{}> op{{{{{}, {}}}}};", types_of(window.words, c.compute).word,
-               argument(desc, 1), e.sizes(s.c));
+    const bool pairs = s.has_pairs_of_taps();
+    const std::string size = pairs ? fmt::format(", {}, {}, {}", s.kernel[1], s.kernel[2], s.stride[2]) : "";
+    e.out.line("const tile::Depthwise{}Op<{}{}> op{{{{{}, {}}}}};", pairs ? "Pairs" : "Words",
+               types_of(window.words, c.compute).word, size, argument(desc, 1), e.sizes(s.c));
   } else if (window.filters) {
     e.out.line("const tile::DepthwiseOp<{}, {}{}> op{{{}, {}}};", compute, storage_type(window.w), long_sum,
                argument(desc, 1), e.sizes(s.c));

@@ -49,11 +49,12 @@ void StitchContext::close_loop(VarId v) {
 }
 
 void StitchContext::open_lanes(VarId v, const std::pair<std::string, std::string>& bounds, bool unrolls,
-                               const std::string& head, const std::string& settle) {
+                               const std::string& head, const std::string& settle, bool pairs) {
   const std::string name = fmt::format("i{}", v);
   const bool settles = !settle.empty();
   const std::string walk = settles        ? fmt::format("_settled<W, {}>", unroll)
                            : unrolls      ? fmt::format("_unrolled<W, {}>", unroll)
+                           : pairs        ? "<2 * W>"
                            : head.empty() ? "<W>"
                                           : "_from<W>";
   out.open(

@@ -49,9 +49,9 @@ struct StitchContext {
   void close_loop(schedule::VarId v);
   // Opens a loop over vectors. `unrolls`: each iteration processes `unroll` vectors. `head`: an expression for the
   // number of elements before the first boundary of a streaming store; the first iteration processes only these.
-  // `settle`: code that runs after each block of vectors.
+  // `settle`: code that runs after each block of vectors. `pairs`: each iteration processes two vectors as one.
   void open_lanes(schedule::VarId v, const std::pair<std::string, std::string>& bounds, bool unrolls = false,
-                  const std::string& head = "", const std::string& settle = "");
+                  const std::string& head = "", const std::string& settle = "", bool pairs = false);
   void close_lanes(schedule::VarId v);
 
   // Writes the values that are invariant in the loops that are opened next.

@@ -273,9 +273,16 @@ class StitchWriter {
     const bool settles = rows && c_.long_sums;
     const std::string head = rows ? "" : stream_head(piece, v, bounds.first);
     const bool unroll = c_.unroll > 1 && head.empty();
-    c_.open_lanes(v, bounds, unroll || settles, head, settles ? settle_sums(stage, "k") : "");
+    const bool pairs = stage.reductions.empty() && !unroll && head.empty() && narrows(piece);
+    c_.open_lanes(v, bounds, unroll || settles, head, settles ? settle_sums(stage, "k") : "", pairs);
     write_body(stage, piece, unroll);
     c_.close_lanes(v);
+  }
+
+  // Two vectors of integers are narrowed to one of 16-bit numbers in fewer instructions than one by one.
+  static bool narrows(const Piece& piece) {
+    return std::any_of(piece.stores.begin(), piece.stores.end(),
+                       [](const Store& s) { return is_int(s.dtype) && size_of(s.dtype) == 2; });
   }
 
   // Streaming stores want alignment: where rows do not have it by themselves, the number of elements up to it.
