@@ -1,32 +1,26 @@
 // D = epilogue(A B) by MFMA, on AMD GPUs whose waves have 64 lanes. The tiles of the next step of k are loaded to
 // registers while the current ones are multiplied from LDS.
 //
-// Config, operands, epilogue and GemmArgs are those of tile/kernel/cuda/gemm/simt.h, with In = half, bfloat or float.
+// Config, operands, epilogue and GemmArgs are those of tile/kernel/cuda/gemm/simt.h, with In = half, bfloat, float,
+// double or int8_t.
 // A wave's part of the tile has 16, 32 or 64 rows and columns. Typical sizes are
 //
 //   kTileM = 128, kTileN = 128, kTileK = 32, kWarpsM = 2, kWarpsN = 2, kStages = 2
 #pragma once
 
-#include "tile/arch/gfx9/mfma.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/gemm/fragments_to_rows.h"
 #include "tile/kernel/cuda/operand/ring.h"
+#include "tile/kernel/hip/row_tile.h"
 
 namespace heddle::tile::cuda {
-
-// The layout of a tile in LDS: rows along k. Padding puts the same k of different rows into different banks.
-template <typename T, int Rows, int TileK>
-struct RowTile {
-  static constexpr bool kAlongK = true;
-  static constexpr int kPitch = TileK * sizeof(T) + kGemmLinePad, kBytes = Rows * kPitch;
-  __device__ static uint32_t place(uint32_t row, uint32_t k) { return row * kPitch + k * sizeof(T); }
-};
 
 template <typename Config, typename A, typename B>
 struct MfmaTraits {
   using In = typename Config::In;
   using Instruction = gfx9::Mfma<In>;
   using Piece = typename Instruction::Piece;
+  using Sum = typename Instruction::Sum;
   static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kTileK = Config::kTileK;
   static constexpr int kThreads = 64 * Config::kWarpsM * Config::kWarpsN;
   static constexpr int kWarpM = kTileM / Config::kWarpsM, kWarpN = kTileN / Config::kWarpsN;
@@ -60,10 +54,10 @@ __device__ inline void gemm_mfma(const GemmArgs& args, const A& operand_a, const
   const int wave = static_cast<int>(threadIdx.x) / 64, lane = static_cast<int>(threadIdx.x) % 64;
   const int wave_row = wave / Config::kWarpsN * Traits::kWarpM;
   const int wave_column = wave % Config::kWarpsN * Traits::kWarpN;
-  const int line = lane % 16, group = lane / 16;
+  const int line = lane % 16, line_of_b = Instruction::row_of(line), group = lane / 16;
 
   // Main loop. The columns of D are the rows of the instruction's result, so that a lane has neighbours of a row of D.
-  float acc[kM][kN][kNeighbours] = {};
+  typename Traits::Sum acc[kM][kN][kNeighbours] = {};
   LoaderA load_a(operand_a, unit.batch, unit.m, unit.k.first * Config::kTileK);
   LoaderB load_b(operand_b, unit.batch, unit.n, unit.k.first * Config::kTileK);
   const int32_t count = unit.k.last - unit.k.first;
@@ -83,7 +77,7 @@ __device__ inline void gemm_mfma(const GemmArgs& args, const A& operand_a, const
       for (int i = 0; i < kM; ++i) a[i] = pieces(stage, LoaderA::Tile::place(wave_row + 16 * i + line, own));
 #pragma unroll
       for (int j = 0; j < kN; ++j) {
-        b[j] = pieces(stage + LoaderA::Tile::kBytes, LoaderB::Tile::place(wave_column + 16 * j + line, own));
+        b[j] = pieces(stage + LoaderA::Tile::kBytes, LoaderB::Tile::place(wave_column + 16 * j + line_of_b, own));
       }
 #pragma unroll
       for (int p = 0; p < Traits::kPieces; ++p) {
@@ -99,7 +93,8 @@ __device__ inline void gemm_mfma(const GemmArgs& args, const A& operand_a, const
   ring.drain();
 
   // Epilogue: four neighbouring columns at a time.
-  float* partial = static_cast<float*>(args.partial) + unit.batch * args.p_batch + unit.split * args.p_split;
+  auto* partial =
+      static_cast<typename Traits::Sum*>(args.partial) + unit.batch * args.p_batch + unit.split * args.p_split;
 #pragma unroll
   for (int i = 0; i < kM; ++i) {
     const int m = unit.m + wave_row + 16 * i + line;

@@ -55,8 +55,11 @@ bool TileProblem::on_tensor_cores(const GpuTarget& target) const {
     case DType::kF8E5M2:
       return target.has_fp8_mma();
     case DType::kI8:
-    case DType::kU8:
       return true;
+    case DType::kU8:
+      return target.has_tensor_cores();
+    case DType::kF64:
+      return target.has_mfma();
     default:
       return false;
   }
@@ -135,7 +138,7 @@ double multiply_rate(const TileProblem& p, bool tensor_cores, const GpuTarget& t
   const DType acc = p.accumulator();
   if (tensor_cores) {
     const double sixteen = target.model.chip.mma_per_cycle;
-    if (target.has_mfma()) return p.a_in == DType::kF32 ? sixteen / 8 : sixteen;
+    if (target.has_mfma()) return size_of(p.a_in) >= 4 ? sixteen / 8 : sixteen;
     if (p.a_in == DType::kF32) return p.tf32 ? sixteen / 2 : sixteen / 6;
     return is_integer(p.a_in) ? sixteen * 2 : sixteen;
   }

@@ -226,13 +226,17 @@ constexpr Tile kMfmaTiles[] = {{256, 128, 4, 2}, {128, 256, 2, 4}, {128, 128, 2,
                                {64, 64, 2, 2},   {128, 32, 4, 1},  {32, 128, 1, 4},  {64, 32, 2, 1},  {32, 64, 1, 2},
                                {32, 32, 1, 1},   {64, 16, 4, 1},   {16, 64, 1, 4}};
 
+bool multiplied_by_mfma(DType type) {
+  return type == DType::kF16 || type == DType::kBF16 || type == DType::kF32 || type == DType::kF64 ||
+         type == DType::kI8;
+}
+
 class MfmaFamily : public TiledFamily<MfmaConfig, true> {
   bool tensor_cores() const override { return false; }
+  // f64 and f32 have four elements of k, the others more.
   int64_t joined(const TileProblem&, const MfmaConfig&) const override { return 4; }
   std::vector<MfmaConfig> configs(const TileProblem& p, const GpuTarget& target) const override {
-    const bool multiplies =
-        p.a_in == p.b_in && (p.a_in == DType::kF16 || p.a_in == DType::kBF16 || p.a_in == DType::kF32);
-    if (!target.has_mfma() || !multiplies) return {};
+    if (p.a_in != p.b_in || !multiplied_by_mfma(p.a_in) || !target.has_mfma()) return {};
     std::vector<MfmaConfig> found;
     for (const Tile& tile : kMfmaTiles) {
       if (too_large(tile, p.m, p.n)) continue;

@@ -1,0 +1,18 @@
+// Tiles of operands in LDS, as waves read them for MFMA.
+#pragma once
+
+#include "tile/arch/gfx9/mfma.h"
+#include "tile/core/cuda_gemm.h"
+#include "tile/kernel/cuda/operand/load.h"
+
+namespace heddle::tile::cuda {
+
+// The layout of a tile in LDS: rows along k. Padding puts the same k of different rows into different banks.
+template <typename T, int Rows, int TileK>
+struct RowTile {
+  static constexpr bool kAlongK = true;
+  static constexpr int kPitch = TileK * sizeof(T) + kGemmLinePad, kBytes = Rows * kPitch;
+  __device__ static uint32_t place(uint32_t row, uint32_t k) { return row * kPitch + k * sizeof(T); }
+};
+
+}  // namespace heddle::tile::cuda
