@@ -27,6 +27,12 @@ bool has_hip_compiler() {
   }
 }
 
+// Those that kernels are compiled for: two with waves of 64, or the one that is emulated.
+std::vector<std::string> architectures() {
+  const char* emulated = std::getenv("HEDDLE_EMULATED_GFX");
+  return emulated == nullptr ? std::vector<std::string>{"gfx90a", "gfx942"} : std::vector<std::string>{emulated};
+}
+
 class HipModelTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -61,7 +67,7 @@ class HipModelTest : public testing::Test {
       EXPECT_TRUE(output.comparison.ok) << output.name << ": " << output.comparison.error;
     }
     if (!has_hip_compiler()) return;
-    for (const char* architecture : {"gfx90a", "gfx942"}) {
+    for (const std::string& architecture : architectures()) {
       const std::vector<jit::HipKernel> kernels = kernels_for(path, architecture);
       EXPECT_FALSE(kernels.empty());
       for (const jit::HipKernel& kernel : kernels) {
@@ -138,6 +144,12 @@ TEST_F(HipModelTest, Attention) {
   is_one_kernel("f16", attention("f16", 2, 140, 172, 64));
   is_one_kernel("bf16", attention("bf16", 2, 97, 205, 80));
   is_one_kernel("f32", attention("f32", 8, 140, 170, 16));
+}
+
+TEST_F(HipModelTest, UpdatesOfOneRow) {
+  check("scatter",
+        "graph f(%x: f32[1,13,8], %u: f32[4,13,8]) {\n  %i = constant {value = i64[4,1]{0}}\n"
+        "  %0 = scatter_nd(%x, %i, %u) {reduction = \"min\"}\n  return \"y\" = %0\n}\n");
 }
 
 TEST_F(HipModelTest, ATargetThatIsMissingIsNamed) {

@@ -316,6 +316,10 @@ struct MfmaConfig : MmaConfig {
 
   int threads() const { return 64 * warps_m * warps_n; }
 };
+// The same kernel in waves of 32 lanes, with WMMA.
+struct WmmaConfig : MmaConfig {
+  static constexpr std::string_view kName = "wmma";
+};
 
 // A product with at most eight rows or, if `swapped`, at most eight columns. `few` is their number. Each warp computes
 // `rows` columns of D at a time or, if `swapped`, `rows` rows.
@@ -438,9 +442,10 @@ struct CudaBackToBackConfig {
   F(CudaWindowConfig)                                                                                                 \
   F(RegisterTiledWindowConfig)                                                                                        \
   F(RegisterRingWindowConfig)                                                                                         \
-  F(PlanarWindowConfig) F(CudaAttentionConfig) F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig)            \
-      F(WgmmaIm2colConfig) F(WgmmaGatherConfig) F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig)    \
-          F(MisalignedConfig) F(MmaConfig) F(SimtConfig) F(MfmaConfig) F(SkinnyConfig) F(UnalignedConfig)             \
+  F(PlanarWindowConfig)                                                                                               \
+  F(CudaAttentionConfig) F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig)             \
+      F(WgmmaGatherConfig) F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig)     \
+          F(MmaConfig) F(SimtConfig) F(MfmaConfig) F(WmmaConfig) F(SkinnyConfig) F(UnalignedConfig)                   \
               F(RegisterDirectConfig) F(PackedConfig) F(KReductionConfig) F(CudaBackToBackConfig) F(WgmmaWgradConfig) \
                   F(DepthwiseWgradConfig)
 

@@ -11,8 +11,12 @@ namespace heddle::tile::gfx9 {
 template <typename In>
 struct Mfma;
 
-// The instructions put neighbouring rows of a into a lane.
-struct RowsInOrder {
+// What all instructions have in common. The lanes are kParts groups, each with other elements of k.
+struct MfmaShape {
+  static constexpr int kLanes = 64, kParts = 4, kSums = 4;
+};
+// The sums of a lane are those of neighbouring rows.
+struct RowsInOrder : MfmaShape {
   __device__ static int row_of(int line) { return line; }
 };
 
@@ -67,7 +71,7 @@ struct Mfma<float> : RowsInOrder {
   }
 };
 template <>
-struct Mfma<double> {
+struct Mfma<double> : MfmaShape {
   using Piece = uint64_t;
   using Sum = double;
   static constexpr int kLane = 1, kK = 4;

@@ -30,7 +30,7 @@ struct Mfma {
       return float{};
     }
   }());
-  static constexpr int kLane = sizeof(Piece) / sizeof(In), kK = 4 * kLane;
+  static constexpr int kLanes = 64, kParts = 4, kSums = 4, kLane = sizeof(Piece) / sizeof(In), kK = kParts * kLane;
 
   static int row_of(int line) { return kIsDouble ? line % 4 * 4 + line / 4 : line; }
 
