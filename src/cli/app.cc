@@ -243,6 +243,12 @@ void add_commands(CLI::App& app, Arguments& a, Command& chosen) {
   devices->add_flag("--json", a.json, "Print JSON");
   devices->callback([&chosen] { chosen = devices_command; });
 
+  CLI::App* doctor = app.add_subcommand("doctor", "Say what this machine lacks, and test every kind of kernel");
+  doctor->add_option("--target", a.devices, "Which device to test: cpu, cuda:N, hip:N; default: all");
+  doctor->add_option("-o,--output", a.output, "Write a report that can be sent")->type_name("FILE");
+  doctor->add_flag("--json", a.json, "Print JSON");
+  doctor->callback([&chosen] { chosen = doctor_command; });
+
   CLI::App* cache = app.add_subcommand("cache", "The cache of compiled kernels and plans, and the tuning database");
   cache->add_option("ACTION", a.model, "info or clear")->required()->check(CLI::IsMember({"info", "clear"}));
   cache->add_flag("--json", a.json, "Print JSON");

@@ -91,7 +91,7 @@ struct Arguments {
   std::vector<std::string> passes;
   bool list = false;
   bool calibrate = false;                                        // devices
-  std::string devices = "all";                                   // devices
+  std::string devices = "all";                                   // devices, doctor
   std::string shell;                                             // completion
   int64_t batch = 1, seq = 0, size = 0, width = 0, context = 0;  // zoo
   KernelArguments kernel;
@@ -113,6 +113,7 @@ int compile_command(const Arguments& arguments);
 int opt_command(const Arguments& arguments);
 int zoo_command(const Arguments& arguments);
 int devices_command(const Arguments& arguments);
+int doctor_command(const Arguments& arguments);
 int cache_command(const Arguments& arguments);
 int kernel_command(const Arguments& arguments);
 int kernel_attention_command(const Arguments& arguments);

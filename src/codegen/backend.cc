@@ -1,6 +1,5 @@
 #include "codegen/backend.h"
 
-#include "base/check.h"
 #include "codegen/attention/cpu.h"
 #include "codegen/attention/cuda.h"
 #include "codegen/product/cpu/contraction.h"
@@ -32,7 +31,7 @@ class CpuBackend : public Backend {
 };
 
 // What fills templates has literals only.
-class CudaBackend : public Backend {
+class GpuBackend : public Backend {
  public:
   KernelSource standalone(const schedule::KernelPlan& plan, const schedule::StandaloneDesc& desc,
                           bool /*marked*/) const override {
@@ -44,7 +43,7 @@ class CudaBackend : public Backend {
   }
   KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc& desc, const Target& target,
                          bool /*marked*/) const override {
-    return emit_cuda_attention(plan, desc, target.cuda);
+    return emit_cuda_attention(plan, desc, target.gpu());
   }
   bool takes_arguments(const schedule::KernelDesc& desc) const override {
     const auto stitch = desc.get<schedule::CudaStitchDesc>();
@@ -53,23 +52,12 @@ class CudaBackend : public Backend {
   }
 };
 
-// Kernels have the text of those for CUDA. No attention is scheduled.
-class HipBackend : public CudaBackend {
- public:
-  KernelSource attention(const schedule::KernelPlan& plan, const schedule::AttentionDesc&, const Target&,
-                         bool /*marked*/) const override {
-    HEDDLE_CHECK(false, "{} operands of an attention", plan.desc.operands.size());
-    return {};
-  }
-};
-
 }  // namespace
 
 const Backend& backend_of(const Target& target) {
   static const CpuBackend cpu;
-  static const CudaBackend cuda;
-  static const HipBackend hip;
-  return of_kind<Backend>(target.kind, cpu, cuda, hip);
+  static const GpuBackend gpu;
+  return of_kind<Backend>(target.kind, cpu, gpu, gpu);
 }
 
 }  // namespace heddle::codegen

@@ -66,8 +66,10 @@ struct GpuTarget {
   // (wgmma), TMA copies of tiles between global and shared memory, clusters of blocks, and launches that begin before
   // the preceding launch has ended.
   virtual bool has_tensor_cores() const = 0;
-  // True if waves multiply matrices by MFMA, in f16, bf16 and f32 without rounding.
+  // True if waves of 64 lanes multiply matrices by MFMA (f16, bf16, bytes, and f32 and f64 without rounding), or waves
+  // of 32 lanes by WMMA (f16, bf16).
   virtual bool has_mfma() const = 0;
+  virtual bool has_wmma() const = 0;
   virtual bool has_fp8_mma() const = 0;
   virtual bool has_wgmma() const = 0;
   virtual bool has_tma() const = 0;
@@ -89,6 +91,7 @@ struct CudaTarget final : GpuTarget {
 
   bool has_tensor_cores() const override { return sm >= 80; }
   bool has_mfma() const override { return false; }
+  bool has_wmma() const override { return false; }
   bool has_fp8_mma() const override { return sm >= 89; }
   bool has_wgmma() const override { return sm == 90; }
   bool has_tma() const override { return sm >= 90; }
@@ -116,6 +119,7 @@ struct HipTarget final : GpuTarget {
 
   bool has_tensor_cores() const override { return false; }
   bool has_mfma() const override { return mfma; }
+  bool has_wmma() const override { return !mfma; }
   bool has_fp8_mma() const override { return false; }
   bool has_wgmma() const override { return false; }
   bool has_tma() const override { return false; }

@@ -37,6 +37,21 @@ TEST_F(Cli, RunWritesOutputsAndPrintsATable) {
   EXPECT_NE(a.out.find("ran once in "), std::string::npos) << a.out;
 }
 
+TEST_F(Cli, DoctorTestsEveryKindOfKernelAndSaysWhatIsMissing) {
+  const std::string none = "HEDDLE_CUDA_DRIVER=/nonexistent HEDDLE_HIP_DRIVER=/nonexistent";
+  const Outcome doctor = heddle("doctor -o report.json", none);
+  EXPECT_EQ(doctor.exit_code, 0) << doctor.out << doctor.err;
+  EXPECT_NE(doctor.out.find("missing: "), std::string::npos) << doctor.out;
+  const auto report = nlohmann::json::parse(MappedFile::read(path("report.json"))->text());
+  EXPECT_EQ(report["failed"], 0);
+  EXPECT_GE(report["tests"]["cpu"].size(), 15U);
+  for (const auto& found : report["requirements"]) {
+    EXPECT_NE(found["found"] == "", found["missing"] == "") << found;
+    if (found["what"] == "GPU") EXPECT_NE(found["missing"], "") << found;
+  }
+  expect_error(heddle("doctor --target hip:0", none), 4, "hip:0");
+}
+
 TEST_F(Cli, TuneMeasuresAndLaterCommandsUseIt) {
   test::write_mlp(path("m.onnx"), 40);
   const Outcome tune = heddle("tune m.onnx --threads 1 --seconds 3 --candidates 2");

@@ -100,7 +100,7 @@ class PlanStage {
   PlanStage(const std::vector<Case>& cases, const Checks& checks)
       : cases_(cases),
         checks_(checks),
-        all_(checks.fusion, checks.plan ? checks.device : -1, checks.use_cache),
+        all_(checks.fusion, checks.plan ? checks.target : "cpu", checks.use_cache),
         index_(cases.size()),
         alone_(cases.size()) {}
 
@@ -116,7 +116,7 @@ class PlanStage {
 
   std::string check(size_t i, const Reference& reference, Tally& tally) {
     if (broken_) {
-      alone_[i] = std::make_unique<PlanSet>(checks_.fusion, checks_.device, checks_.use_cache);
+      alone_[i] = std::make_unique<PlanSet>(checks_.fusion, checks_.target, checks_.use_cache);
       index_[i] = alone_[i]->add(cases_[i].graph, checks_.small_machine);
       alone_[i]->compile();
     }

@@ -16,7 +16,7 @@ struct Checks {
   bool plan = true;    // the compiled plan agrees with the reference, on one and two threads in turn
   int runs = 2;        // of each plan: more find what goes wrong now and then
   passes::FusionPolicy fusion = passes::FusionPolicy::kStitch;
-  int device = -1;             // of the plan: a GPU; -1: the CPU
+  std::string target = "cpu";  // of the plan: "cpu", "cuda:N" or "hip:N"
   bool use_cache = false;      // of compiled kernels
   bool small_machine = false;  // schedule for a machine to which small graphs are large (PlanSet::add)
 };

@@ -197,8 +197,8 @@ int main(int argc, char** argv) {
       ->transform(CLI::CheckedTransformer(policies));
   app.add_flag("--memory-bound", options.generator.memory_bound, "only what stitch groups have, with larger extents");
   app.add_flag("--quantised", options.generator.quantised, "quantised networks: bytes, and weights of few bits");
-  std::string target = "cpu";
-  app.add_option("--target", target, "cpu, cuda or cuda:N (HEDDLE_CUDA_DRIVER: on the emulator)");
+  app.add_option("--target", options.checks.target,
+                 "cpu, cuda, cuda:N, hip or hip:N (HEDDLE_CUDA_DRIVER, HEDDLE_HIP_DRIVER: on the emulator)");
   app.add_flag("--small-machine", options.checks.small_machine, "schedule for four threads, tiny caches, slow memory");
   using heddle::passes::Precision;
   const std::map<std::string, Precision> precisions = {
@@ -214,7 +214,7 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     options.generator.ops = heddle::fuzz::parse_ops(options.ops);
-    if (target != "cpu") options.checks.device = heddle::driver::device_of(target);
+    heddle::driver::device_of(options.checks.target);
   } catch (const CLI::Error& error) {
     return app.exit(error);
   } catch (const heddle::Error& error) {

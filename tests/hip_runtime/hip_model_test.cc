@@ -1,4 +1,4 @@
-// Whole models for an AMD GPU: products by MFMA and by threads, convolutions, pools, attention as separate kernels.
+// Whole models for an AMD GPU: products by MFMA and by threads, convolutions, pools, attention.
 // Each runs on the emulator against the float64 reference, and its kernels compile for hardware without spilled
 // registers.
 #include <fmt/format.h>
@@ -25,6 +25,12 @@ bool has_hip_compiler() {
   } catch (const Error&) {
     return false;
   }
+}
+
+// Those that kernels are compiled for: two with waves of 64, or the one that is emulated.
+std::vector<std::string> architectures() {
+  const char* emulated = std::getenv("HEDDLE_EMULATED_GFX");
+  return emulated == nullptr ? std::vector<std::string>{"gfx90a", "gfx942"} : std::vector<std::string>{emulated};
 }
 
 class HipModelTest : public testing::Test {
@@ -61,7 +67,7 @@ class HipModelTest : public testing::Test {
       EXPECT_TRUE(output.comparison.ok) << output.name << ": " << output.comparison.error;
     }
     if (!has_hip_compiler()) return;
-    for (const char* architecture : {"gfx90a", "gfx942"}) {
+    for (const std::string& architecture : architectures()) {
       const std::vector<jit::HipKernel> kernels = kernels_for(path, architecture);
       EXPECT_FALSE(kernels.empty());
       for (const jit::HipKernel& kernel : kernels) {
@@ -91,6 +97,7 @@ TEST_F(HipModelTest, Products) {
     check(fmt::format("{} long", type), product(type, 17, 33, 2000));
   }
   check("f64", product("f64", 33, 20, 40));
+  check("f64 along k", product("f64", 130, 70, 72, true));
   check("few rows", product("f16", 3, 200, 512));
 }
 
@@ -101,16 +108,48 @@ TEST_F(HipModelTest, Convolutions) {
         "dilations = [1,1], groups = 1}\n  return \"y\" = %0\n}\n");
 }
 
-TEST_F(HipModelTest, SoftmaxOfScores) {
-  check("attention",
-        "graph f(%q: f16[2,40,64], %k: f16[2,72,64], %v: f16[2,72,64]) {\n"
-        "  %0 = dot(%q, %k) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]}\n"
-        "  %1 = reduce(%0) {kind = \"max\", dims = [2]}\n"
-        "  %2 = broadcast(%1) {shape = [2, 40, 72], dims = [0, 1]}\n  %3 = sub(%0, %2)\n  %4 = exp(%3)\n"
-        "  %5 = reduce(%4) {kind = \"sum\", dims = [2]}\n"
-        "  %6 = broadcast(%5) {shape = [2, 40, 72], dims = [0, 1]}\n  %7 = div(%4, %6)\n"
-        "  %8 = dot(%7, %v) {lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]}\n"
-        "  return \"y\" = %8\n}\n");
+TEST_F(HipModelTest, ProductsOfBytes) {
+  for (const bool along_k : {false, true}) {
+    check(
+        fmt::format("bytes {}", along_k),
+        fmt::format("graph f(%x: i8[70,200], %w: i8[{}]) {{\n"
+                    "  %0 = dot(%x, %w) {{lhs_batch = [], rhs_batch = [], lhs_contract = [1], rhs_contract = [{}]}} : "
+                    "i32[70,50]\n  return \"y\" = %0\n}}\n",
+                    along_k ? "50,200" : "200,50", along_k ? 1 : 0));
+  }
+}
+
+// Softmax of scores that a mask of one row for all batches is added to, between two products.
+std::string attention(const std::string& type, int64_t batch, int64_t rows, int64_t keys, int64_t depth) {
+  return fmt::format(
+      "graph f(%q: {0}[{4},{1},{3}], %k: {0}[{4},{2},{3}], %v: {0}[{4},{2},{3}], %m: {0}[{1},{2}]) {{\n"
+      "  %0 = dot(%q, %k) {{lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [2]}}\n"
+      "  %1 = broadcast(%m) {{shape = [{4},{1},{2}], dims = [1, 2]}}\n  %2 = add(%0, %1)\n"
+      "  %3 = reduce(%2) {{kind = \"max\", dims = [2]}}\n"
+      "  %4 = broadcast(%3) {{shape = [{4}, {1}, {2}], dims = [0, 1]}}\n  %5 = sub(%2, %4)\n  %6 = exp(%5)\n"
+      "  %7 = reduce(%6) {{kind = \"sum\", dims = [2]}}\n"
+      "  %8 = broadcast(%7) {{shape = [{4}, {1}, {2}], dims = [0, 1]}}\n  %9 = div(%6, %8)\n"
+      "  %10 = dot(%9, %v) {{lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]}}\n"
+      "  return \"y\" = %10\n}}\n",
+      type, rows, keys, depth, batch);
+}
+
+TEST_F(HipModelTest, Attention) {
+  const auto is_one_kernel = [&](const std::string& name, const std::string& graph) {
+    check(name, graph);
+    CompileOptions options;
+    options.target = "hip:0";
+    EXPECT_EQ(driver::compile_model(write(name, graph), options).plan->steps.size(), 1u) << name;
+  };
+  is_one_kernel("f16", attention("f16", 2, 140, 172, 64));
+  is_one_kernel("bf16", attention("bf16", 2, 97, 205, 80));
+  is_one_kernel("f32", attention("f32", 8, 140, 170, 16));
+}
+
+TEST_F(HipModelTest, UpdatesOfOneRow) {
+  check("scatter",
+        "graph f(%x: f32[1,13,8], %u: f32[4,13,8]) {\n  %i = constant {value = i64[4,1]{0}}\n"
+        "  %0 = scatter_nd(%x, %i, %u) {reduction = \"min\"}\n  return \"y\" = %0\n}\n");
 }
 
 TEST_F(HipModelTest, ATargetThatIsMissingIsNamed) {

@@ -93,7 +93,7 @@ std::vector<Row> run_batch(const Options& options, std::span<const std::string> 
     if (options.mode == "reference") {
       run_reference(options.data, folders, report);
     } else {
-      run_compiled(options.data, folders, options.mode == "cpu" ? -1 : 0, report);
+      run_compiled(options.data, folders, options.mode, report);
     }
     _exit(0);
   }
@@ -172,8 +172,8 @@ int main(int argc, char** argv) {
   CLI::App app("Runs the official ONNX node tests (onnx/backend/test/data/node of the package onnx 1.22.0)");
   app.add_option("--data", options.data, "folder of the tests (where CMake found them: " HEDDLE_NODE_TEST_DATA ")");
   app.add_option("--filter", options.filter, "only folders whose name contains this");
-  app.add_option("--mode", options.mode, "reference: float64 evaluator; cpu, cuda: compiled kernels")
-      ->check(CLI::IsMember({"reference", "cpu", "cuda"}));
+  app.add_option("--mode", options.mode, "reference: float64 evaluator; cpu, cuda, hip: compiled kernels")
+      ->check(CLI::IsMember({"reference", "cpu", "cuda", "hip"}));
   app.add_option("--table", options.table, "write the table by operator to this file");
   app.add_option("--percent", options.percent, "run this share of the tests, chosen by --seed")
       ->check(CLI::Range(1, 100));

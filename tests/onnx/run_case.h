@@ -29,9 +29,10 @@ using Report = std::function<void(size_t index, const std::string& op, const Ver
 
 // Evaluates each test with the reference evaluator, rounding to the types.
 void run_reference(const std::string& data, std::span<const std::string> folders, const Report& report);
-// Compiles the tests for this machine's CPU (device < 0) or a GPU, all their kernels into one library (one call of the
-// compiler costs more than most tests), and runs them.
-void run_compiled(const std::string& data, std::span<const std::string> folders, int device, const Report& report);
+// Compiles the tests for this machine's CPU (mode "cpu") or its first GPU ("cuda", "hip"), all their kernels into one
+// library (one call of the compiler costs more than most tests), and runs them.
+void run_compiled(const std::string& data, std::span<const std::string> folders, std::string_view mode,
+                  const Report& report);
 
 // A test whose model has been imported for the test's inputs.
 struct ImportedCase {

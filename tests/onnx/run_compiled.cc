@@ -1,5 +1,6 @@
 #include <memory>
 
+#include "base/check.h"
 #include "base/thread/thread_pool.h"
 #include "driver/plan/plan_builder.h"
 #include "driver/plan/reference.h"
@@ -18,10 +19,22 @@ struct Prepared {
   Verdict verdict;  // where there is no plan
 };
 
-Verdict run_plan(const Prepared& prepared, const std::shared_ptr<ThreadPool>& pool, int device) {
+Target target_of(std::string_view mode) {
+  if (mode == "cuda") return Target::cuda_device(0);
+  if (mode == "hip") return Target::hip_device(0);
+  HEDDLE_CHECK(mode == "cpu", "{}", mode);
+  return Target::host_cpu();
+}
+
+std::shared_ptr<const runtime::CudaContext> context_of(std::string_view mode) {
+  if (mode == "cpu") return nullptr;
+  return runtime::CudaContext::of_device(0, mode == "hip" ? runtime::GpuApi::kHip : runtime::GpuApi::kCuda);
+}
+
+Verdict run_plan(const Prepared& prepared, const std::shared_ptr<ThreadPool>& pool) {
   const runtime::Plan& plan = *prepared.plan;
   runtime::validate(plan);
-  const auto executor = runtime::make_executor(prepared.plan, pool, driver::reference_interpreter(), {.device = device});
+  const auto executor = runtime::make_executor(prepared.plan, pool, driver::reference_interpreter(), {});
   std::vector<Tensor> inputs;
   for (const runtime::Port& port : plan.inputs) inputs.push_back(prepared.imported.options.values.at(port.name));
   const std::vector<Tensor> results = executor->run(inputs);
@@ -32,10 +45,11 @@ Verdict run_plan(const Prepared& prepared, const std::shared_ptr<ThreadPool>& po
 
 }  // namespace
 
-void run_compiled(const std::string& data, std::span<const std::string> folders, int device, const Report& report) {
-  const Target target = device < 0 ? Target::host_cpu() : Target::cuda_device(device);
+void run_compiled(const std::string& data, std::span<const std::string> folders, std::string_view mode,
+                  const Report& report) {
+  const Target target = target_of(mode);
   // Held, so that it does not end with each plan and begin anew for the next.
-  const auto context = device < 0 ? nullptr : runtime::CudaContext::of_device(device);
+  const auto context = context_of(mode);
   driver::KernelSet kernels;
   driver::CompileReport remarks;
   std::vector<Prepared> all(folders.size());
@@ -66,7 +80,7 @@ void run_compiled(const std::string& data, std::span<const std::string> folders,
     } else if (prepared.plan) {
       prepared.plan->library = code.library;
       prepared.plan->cubins = code.cubins;
-      prepared.verdict = guarded([&] { return run_plan(prepared, pool, device); });
+      prepared.verdict = guarded([&] { return run_plan(prepared, pool); });
     }
     report(i, prepared.imported.test.op, prepared.verdict);
   }

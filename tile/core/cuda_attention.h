@@ -191,8 +191,8 @@ TILE_HD constexpr int attention_slice(int length, int element) {
 TILE_HD constexpr int attention_blocks_m(int groups, int depth, int width) {
   return groups == 4 || (groups == 2 && depth + width <= 192) ? 2 : 1;
 }
-TILE_HD constexpr int mma_attention_threads(int groups, int depth, int width) {
-  return 128 * groups / attention_blocks_m(groups, depth, width);
+TILE_HD constexpr int attention_warps(int groups, int depth, int width) {
+  return 4 * groups / attention_blocks_m(groups, depth, width);
 }
 // Few rows (a decoding step): all warps of a block process the same 16 rows. Each warp processes different tiles of
 // keys, in its own ring. At the end, each warp stores its sums in the memory of its ring.
@@ -220,6 +220,16 @@ TILE_HD constexpr int mma_attention_shared_bytes(int tile_m, int tile_n, int dep
                                                  int element) {
   return mma_attention_q_bytes(tile_m, depth, width, element) + stages * tile_n * (depth + width) * element +
          attention_unit_bytes(0);
+}
+// The same for tiles that MFMA multiplies, whose rows are along the summed dimension.
+TILE_HD constexpr int mfma_attention_q_bytes(int tile_m, int depth, int width, int element) {
+  const int pieces = (width * element + kGemmRowBytes - 1) / kGemmRowBytes;
+  const int q = tile_m * (depth * element + kGemmLinePad), o = tile_m * pieces * kGemmRowBytes;
+  return q > o ? q : o;
+}
+TILE_HD constexpr int mfma_attention_shared_bytes(int tile_m, int tile_n, int depth, int width, int element) {
+  return mfma_attention_q_bytes(tile_m, depth, width, element) + tile_n * (depth * element + kGemmLinePad) +
+         width * (tile_n * element + kGemmLinePad) + attention_unit_bytes(0);
 }
 TILE_HD constexpr int few_rows_shared_bytes(int warps, int tile_n, int depth, int width, int stages) {
   return mma_attention_q_bytes(kAttentionFewRows, depth, width, 2) +

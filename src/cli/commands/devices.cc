@@ -1,10 +1,17 @@
-// `heddle devices`: what this machine has, and its calibration for the cost models.
+// `heddle devices`: what this machine has, and its calibration for the cost models. `heddle doctor`: what it lacks, and
+// a test of every kind of kernel.
 #include <nlohmann/json.hpp>
 
+#include "base/build_id.h"
 #include "base/check.h"
+#include "base/file/file.h"
 #include "cli/support.h"
 #include "driver/tune/calibrate.h"
+#include "driver/verify/self_test.h"
+#include "heddle/version.h"
 #include "jit/compiler.h"
+#include "jit/cuda/nvrtc.h"
+#include "jit/hip/code_object.h"
 #include "target/cuda_driver.h"
 #include "target/hip_driver.h"
 
@@ -144,6 +151,109 @@ int devices_command(const Arguments& arguments) {
     print_devices(cpu, compiler);
   }
   return 0;
+}
+
+namespace {
+
+// A library or program that a target needs: what was found, or why there is none.
+struct Requirement {
+  std::string target, name, found, why;
+};
+
+Requirement requirement(std::string target, std::string name, const std::function<std::string()>& find) {
+  Requirement r{std::move(target), std::move(name), "", ""};
+  try {
+    r.found = find();
+  } catch (const Error& error) {
+    r.why = fmt::format("{}: {}. {}", error.where(), error.why(), error.remedy());
+  }
+  return r;
+}
+
+template <typename Devices>
+std::string gpus(const Devices& devices, std::string_view kind) {
+  std::vector<std::string> names;
+  for (const auto& device : devices) names.push_back(fmt::format("{}:{} {}", kind, device.ordinal, device.name));
+  if (names.empty()) fail(ErrorCode::kDevice, std::string(kind), "the driver reports no GPU that Heddle compiles for");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::vector<Requirement> requirements() {
+  return {
+      requirement("cpu", "compiler", [] { return jit::find_compiler().path; }),
+      requirement("cuda", "GPU",
+                  [] {
+                    CudaDriver::get();
+                    return gpus(cuda_devices(), "cuda");
+                  }),
+      requirement("cuda", "compiler",
+                  [] {
+                    const jit::NvrtcInfo nvrtc = jit::find_nvrtc();
+                    return fmt::format("NVRTC {}.{}, {}", nvrtc.major, nvrtc.minor, nvrtc.path);
+                  }),
+      requirement("hip", "GPU",
+                  [] {
+                    hip_driver();
+                    return gpus(hip_devices(), "hip");
+                  }),
+      requirement("hip", "compiler",
+                  [] {
+                    const jit::HipCompiler compiler = jit::find_hip_compiler();
+                    return compiler.is_clang ? compiler.path : fmt::format("{}, {}", compiler.version, compiler.path);
+                  }),
+  };
+}
+
+std::vector<std::string> testable(const std::string& wanted) {
+  std::vector<std::string> targets = {"cpu"};
+  for (const CudaDevice& gpu : cuda_devices()) targets.push_back(fmt::format("cuda:{}", gpu.ordinal));
+  for (const HipDevice& gpu : hip_devices()) targets.push_back(fmt::format("hip:{}", gpu.ordinal));
+  if (wanted == "all") return targets;
+  if (std::find(targets.begin(), targets.end(), wanted) == targets.end()) {
+    fail(ErrorCode::kDevice, wanted, "this machine has no such device", "`heddle doctor` says what is missing");
+  }
+  return {wanted};
+}
+
+nlohmann::json json_of(const driver::SelfTestResult& result) {
+  return {{"kind", result.kind},   {"ok", result.why.empty()}, {"why", result.why},
+          {"error", result.error}, {"bound", result.bound},    {"seconds", result.seconds}};
+}
+
+}  // namespace
+
+int doctor_command(const Arguments& arguments) {
+  const std::vector<std::string> targets = testable(arguments.devices);
+  nlohmann::json report = {{"heddle", version()}, {"build", build_id()}, {"cpu", cpu_name()}};
+  Table needed({"target", "what", "found"});
+  for (const Requirement& r : requirements()) {
+    needed.add({r.target, r.name, r.why.empty() ? r.found : "missing: " + r.why});
+    report["requirements"].push_back({{"target", r.target}, {"what", r.name}, {"found", r.found}, {"missing", r.why}});
+  }
+  if (!arguments.json) needed.print();
+  Table table({"target", "kind of kernel", "error", "bound", "result"});
+  int failed = 0;
+  for (const std::string& target : targets) {
+    CompileOptions options;
+    options.target = target;
+    for (const driver::SelfTestResult& result : driver::run_self_test(options)) {
+      failed += result.why.empty() ? 0 : 1;
+      table.add({target, result.kind, fmt::format("{:.3g}", result.error), fmt::format("{:.3g}", result.bound),
+                 result.why.empty() ? "ok" : "FAILED: " + result.why});
+      report["tests"][target].push_back(json_of(result));
+    }
+  }
+  report["failed"] = failed;
+  if (!arguments.output.empty()) write_file(arguments.output, report.dump(2) + "\n");
+  if (arguments.json) {
+    print_json(report);
+    return failed == 0 ? 0 : 1;
+  }
+  table.print();
+  print_line(failed == 0
+                 ? "all kinds of kernels agree with the float64 reference"
+                 : fmt::format("{} tests FAILED; please report them with the file of `heddle doctor -o FILE`", failed));
+  return failed == 0 ? 0 : 1;
 }
 
 }  // namespace heddle::cli

@@ -21,8 +21,9 @@ namespace {
 using schedule::CudaAttentionConfig;
 
 // What the kernel multiplies.
-std::string in_text(const AttentionDesc& a) {
+std::string in_text(const AttentionDesc& a, const CudaAttentionConfig& c) {
   if (a.type != DType::kF32) return wgmma_type(a.type);
+  if (c.mfma) return "float";
   return a.tf32 ? "tile::cuda::tf32" : "tile::cuda::tf32x2";
 }
 
@@ -33,7 +34,8 @@ std::string config_text(const AttentionDesc& a, const CudaAttentionConfig& c) {
              "struct Config {{\n"
              "  using In = {};\n"
              "  static constexpr int kConsumers = {}, kTileN = {}, kDepth = {}, kWidth = {}, kPanels = {};\n",
-             in_text(a), c.consumers, c.tile_n, schedule::padded_head(a.depth), schedule::panel_width(a, c), c.panels) +
+             in_text(a, c), c.consumers, c.tile_n, schedule::padded_head(a.depth), schedule::panel_width(a, c),
+             c.panels) +
          (schedule::is_by_warps(c)
               ? fmt::format("  static constexpr int kStages = {}, kKeyWarps = {};\n", c.stages, c.key_warps)
               : fmt::format("  static constexpr int kStages = {}, kQStages = {}, kBlocks = {};\n"
@@ -84,10 +86,16 @@ const char* length_text(const AttentionDesc& a) {
   return a.length ? "length" : "tile::cuda::NoLength{}";
 }
 
+// The namespace of the kernel.
+const char* machine_of(const CudaAttentionConfig& c) {
+  if (c.mfma) return "gfx9";
+  return schedule::is_by_warps(c) ? "sm80" : "sm90";
+}
+
 std::string kernel_text(const KernelHead& head, const AttentionDesc& a, const CudaAttentionConfig& c) {
   const bool by_warps = schedule::is_by_warps(c);
   const std::string traits =
-      fmt::format("tile::{}::AttentionTraits<{}_parts::Config>::kThreads", by_warps ? "sm80" : "sm90", head.symbol);
+      fmt::format("tile::{}::AttentionTraits<{}_parts::Config>::kThreads", machine_of(c), head.symbol);
   const std::string maps =
       by_warps ? ""
                : "const __grid_constant__ tile::sm90::TensorMap q, const __grid_constant__ tile::sm90::TensorMap k,\n"
@@ -97,9 +105,8 @@ std::string kernel_text(const KernelHead& head, const AttentionDesc& a, const Cu
       "    {0}({4}const __grid_constant__ tile::AttentionArgs args{5}) {{\n"
       "{1}  tile::{6}::attention<{0}_parts::Config>({7}, scores, {8}, {9}, epilogue{10});\n"
       "}}\n",
-      head.symbol, first_lines(head), traits, c.blocks, maps, parameters(head, parameters_of(a, c)),
-      by_warps ? "sm80" : "sm90", by_warps ? "args, q, k, v" : "q, k, v, args", sink_text(a), length_text(a),
-      a.pages ? ", pages" : "");
+      head.symbol, first_lines(head), traits, c.blocks, maps, parameters(head, parameters_of(a, c)), machine_of(c),
+      by_warps ? "args, q, k, v" : "q, k, v, args", sink_text(a), length_text(a), a.pages ? ", pages" : "");
 }
 
 std::string combine_text(const KernelHead& head, const AttentionDesc& a) {
@@ -171,8 +178,8 @@ std::string text_of(const AttentionDesc& a, const CudaAttentionConfig& config, c
 std::vector<std::string> includes_of(const CudaAttentionConfig& config) {
   const bool by_warps = schedule::is_by_warps(config);
   std::vector<std::string> includes = {
-      by_warps ? "tile/kernel/cuda/attention/sm80.h" : "tile/kernel/cuda/attention/sm90.h", "tile/kernel/cuda/row.h",
-      "tile/op/cuda/stitch.h"};
+      config.mfma ? "tile/kernel/hip/attention.h" : fmt::format("tile/kernel/cuda/attention/{}.h", machine_of(config)),
+      "tile/kernel/cuda/row.h", "tile/op/cuda/stitch.h"};
   if (by_warps) includes.emplace_back("tile/kernel/cuda/operand/operand.h");
   return includes;
 }
@@ -225,7 +232,7 @@ CudaPhase attention_phase(const schedule::KernelPlan& plan, const AttentionDesc&
   return phase;
 }
 
-KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const AttentionDesc& a, const CudaTarget& target) {
+KernelSource emit_cuda_attention(const schedule::KernelPlan& plan, const AttentionDesc& a, const GpuTarget& target) {
   const auto& config = plan.config.as<CudaAttentionConfig>();
   const Parts parts = parts_of(a, plan);
   KernelSource source;

@@ -198,6 +198,7 @@ struct CudaAttentionConfig {
   int64_t key_warps = 0;  // if there are few rows: warps that share the rows and divide the keys
   bool dynamic = false;   // blocks fetch their next unit dynamically
   bool combines = false;  // a second launch adds the parts of split keys; else the last block of each row does
+  bool mfma = false;      // by waves of 64 lanes that multiply with MFMA
 
   int64_t tile_m() const { return 64 * consumers; }
   static void tile(auto& c, auto&& f) {
@@ -205,7 +206,7 @@ struct CudaAttentionConfig {
   }
   static void fields(auto& c, auto&& f) {
     tile(c, f), f("stages", c.stages), f("q_stages", c.q_stages), f("section", c.section), f("dynamic", c.dynamic);
-    f("combines", c.combines), f("key_warps", c.key_warps), f("panels", c.panels);
+    f("combines", c.combines), f("key_warps", c.key_warps), f("panels", c.panels), f("mfma", c.mfma);
   }
   bool operator==(const CudaAttentionConfig&) const = default;
 };
@@ -315,6 +316,10 @@ struct MfmaConfig : MmaConfig {
 
   int threads() const { return 64 * warps_m * warps_n; }
 };
+// The same kernel in waves of 32 lanes, with WMMA.
+struct WmmaConfig : MmaConfig {
+  static constexpr std::string_view kName = "wmma";
+};
 
 // A product with at most eight rows or, if `swapped`, at most eight columns. `few` is their number. Each warp computes
 // `rows` columns of D at a time or, if `swapped`, `rows` rows.
@@ -422,25 +427,27 @@ struct CudaBackToBackConfig {
 };
 
 // Expands F(C) for each struct C above except NoChoice.
-#define HEDDLE_CONFIG_FAMILIES(F)                                                                                  \
-  F(LoopConfig)                                                                                                    \
-  F(ScatterElementsConfig)                                                                                         \
-  F(ScatterSlicesConfig)                                                                                           \
-  F(ScatterAtomicConfig)                                                                                           \
-  F(ScatterSortedConfig)                                                                                           \
-  F(SelectConfig)                                                                                                  \
-  F(CpuGemmConfig)                                                                                                 \
-  F(CpuGemvConfig)                                                                                                 \
-  F(CpuConvConfig)                                                                                                 \
-  F(CpuWinogradConfig)                                                                                             \
-  F(CpuPlanarConfig)                                                                                               \
-  F(CudaWindowConfig)                                                                                              \
-  F(RegisterTiledWindowConfig)                                                                                     \
-  F(RegisterRingWindowConfig) F(PlanarWindowConfig) F(CudaAttentionConfig) F(CpuAttentionConfig)                   \
-      F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig) F(WgmmaGatherConfig) F(ClusterSplitKConfig)       \
-          F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig) F(MmaConfig) F(SimtConfig) F(MfmaConfig) \
-              F(SkinnyConfig) F(UnalignedConfig) F(RegisterDirectConfig) F(PackedConfig) F(KReductionConfig)       \
-                  F(CudaBackToBackConfig) F(WgmmaWgradConfig) F(DepthwiseWgradConfig)
+#define HEDDLE_CONFIG_FAMILIES(F)                                                                                     \
+  F(LoopConfig)                                                                                                       \
+  F(ScatterElementsConfig)                                                                                            \
+  F(ScatterSlicesConfig)                                                                                              \
+  F(ScatterAtomicConfig)                                                                                              \
+  F(ScatterSortedConfig)                                                                                              \
+  F(SelectConfig)                                                                                                     \
+  F(CpuGemmConfig)                                                                                                    \
+  F(CpuGemvConfig)                                                                                                    \
+  F(CpuConvConfig)                                                                                                    \
+  F(CpuWinogradConfig)                                                                                                \
+  F(CpuPlanarConfig)                                                                                                  \
+  F(CudaWindowConfig)                                                                                                 \
+  F(RegisterTiledWindowConfig)                                                                                        \
+  F(RegisterRingWindowConfig)                                                                                         \
+  F(PlanarWindowConfig)                                                                                               \
+  F(CudaAttentionConfig) F(CpuAttentionConfig) F(CpuBackToBackConfig) F(WgmmaConfig) F(WgmmaIm2colConfig)             \
+      F(WgmmaGatherConfig) F(ClusterSplitKConfig) F(GatherSplitKConfig) F(Im2colSplitKConfig) F(MisalignedConfig)     \
+          F(MmaConfig) F(SimtConfig) F(MfmaConfig) F(WmmaConfig) F(SkinnyConfig) F(UnalignedConfig)                   \
+              F(RegisterDirectConfig) F(PackedConfig) F(KReductionConfig) F(CudaBackToBackConfig) F(WgmmaWgradConfig) \
+                  F(DepthwiseWgradConfig)
 
 // One of the structs above: its family and its members. Copies share the immutable value. The class is not a
 // std::variant, because the code that copies and compares so many types would be a tenth of the code of each

@@ -1,6 +1,7 @@
 #include "tests/fuzz/hostile/plan_set.h"
 
 #include "base/thread/thread_pool.h"
+#include "driver/options/options.h"
 #include "driver/plan/reference.h"
 #include "driver/target/backend.h"
 #include "passes/pass.h"
@@ -27,15 +28,16 @@ const Target& small_target() {
 
 }  // namespace
 
-PlanSet::PlanSet(passes::FusionPolicy fusion, int device, bool use_cache)
-    : fusion_(fusion),
-      device_(device),
-      use_cache_(use_cache),
-      target_(device < 0 ? host() : Target::cuda_device(device)),
-      context_(device < 0 ? nullptr : runtime::CudaContext::of_device(device)) {}
+PlanSet::PlanSet(passes::FusionPolicy fusion, const std::string& target, bool use_cache)
+    : fusion_(fusion), device_(driver::device_of(target)), use_cache_(use_cache), target_(host()) {
+  if (target == "cpu") return;
+  const bool is_hip = target.starts_with("hip");
+  target_ = is_hip ? Target::hip_device(device_) : Target::cuda_device(device_);
+  context_ = runtime::CudaContext::of_device(device_, is_hip ? runtime::GpuApi::kHip : runtime::GpuApi::kCuda);
+}
 
 size_t PlanSet::add(const ir::Graph& graph, bool small) {
-  const Target& machine = small && device_ < 0 ? small_target() : target_;
+  const Target& machine = small && context_ == nullptr ? small_target() : target_;
   driver::Settings settings;
   settings.target = machine, settings.fusion = fusion_;
   const ir::Graph optimised = passes::run_pipeline(graph, driver::pass_context(settings));

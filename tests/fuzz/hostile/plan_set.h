@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "driver/plan/plan_builder.h"
@@ -15,8 +16,8 @@ namespace heddle::fuzz {
 // headers costs more than the kernels of a small graph.
 class PlanSet {
  public:
-  // `device`: number of a GPU; -1: this machine's CPU. `use_cache`: of compiled kernels, the user's.
-  explicit PlanSet(passes::FusionPolicy fusion, int device = -1, bool use_cache = false);
+  // `target`: "cpu", "cuda:N" or "hip:N". `use_cache`: of compiled kernels, the user's.
+  explicit PlanSet(passes::FusionPolicy fusion, const std::string& target = "cpu", bool use_cache = false);
   // Runs the passes and schedules the graph, for this machine or (`small`) for one like it with four threads, tiny
   // caches and slow memory, to which small graphs are large. Returns its index. Throws what the stages throw.
   size_t add(const ir::Graph& graph, bool small = false);
@@ -31,7 +32,7 @@ class PlanSet {
 
  private:
   passes::FusionPolicy fusion_;
-  int device_;
+  int device_;  // the number of the GPU
   bool use_cache_;
   Target target_;
   // The GPU's, which would else end with each run and begin anew (a second on hardware with many processes).

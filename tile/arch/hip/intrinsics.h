@@ -146,6 +146,11 @@ __device__ __forceinline__ T add_atomically(T* to, T value) {
   return __hip_atomic_fetch_add(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
 }
 
+template <typename T>
+__device__ __forceinline__ T exchange_atomically(T* to, T value) {
+  return __hip_atomic_exchange(to, value, __ATOMIC_RELAXED, __HIP_MEMORY_SCOPE_AGENT);
+}
+
 // A product that is not contracted to a fused multiply-add.
 template <typename T>
 __device__ __forceinline__ T multiply_rounded(T x, T y) {
@@ -200,3 +205,6 @@ TILE_HIP_FUNCTION(double, dmul_rn, (double x, double y), heddle::hip::multiply_r
 #define __fmul_rn heddle_hip_fmul_rn
 #define __dmul_rn heddle_hip_dmul_rn
 #define atomicAdd heddle::hip::add_atomically
+#define atomicExch heddle::hip::exchange_atomically
+#define fmaxf __builtin_fmaxf
+#define fmaf __builtin_fmaf

@@ -59,8 +59,17 @@ __device__ inline Dim grid_dim() {
           __builtin_amdgcn_grid_size_z() / __builtin_amdgcn_workgroup_size_z()};
 }
 
+struct alignas(8) Float2 {
+  float x, y;
+};
+struct alignas(16) Float4 {
+  float x, y, z, w;
+};
+
 }  // namespace heddle::hip
 
+#define float2 ::heddle::hip::Float2
+#define float4 ::heddle::hip::Float4
 #define threadIdx (::heddle::hip::thread_index())
 #define blockIdx (::heddle::hip::block_index())
 #define blockDim (::heddle::hip::block_dim())

@@ -1,39 +1,33 @@
-// D = epilogue(A B) by MFMA, on AMD GPUs whose waves have 64 lanes. The tiles of the next step of k are loaded to
-// registers while the current ones are multiplied from LDS.
+// D = epilogue(A B) on AMD GPUs: by MFMA in waves of 64 lanes, by WMMA in waves of 32. The tiles of the next step of k
+// are loaded to registers while the current ones are multiplied from LDS.
 //
-// Config, operands, epilogue and GemmArgs are those of tile/kernel/cuda/gemm/simt.h, with In = half, bfloat or float.
+// Config, operands, epilogue and GemmArgs are those of tile/kernel/cuda/gemm/simt.h, with In = half, bfloat or,
+// for MFMA, float, double or int8_t.
 // A wave's part of the tile has 16, 32 or 64 rows and columns. Typical sizes are
 //
 //   kTileM = 128, kTileN = 128, kTileK = 32, kWarpsM = 2, kWarpsN = 2, kStages = 2
 #pragma once
 
-#include "tile/arch/gfx9/mfma.h"
 #include "tile/core/cuda_gemm.h"
 #include "tile/kernel/cuda/gemm/fragments_to_rows.h"
 #include "tile/kernel/cuda/operand/ring.h"
+#include "tile/kernel/hip/row_tile.h"
 
 namespace heddle::tile::cuda {
-
-// The layout of a tile in LDS: rows along k. Padding puts the same k of different rows into different banks.
-template <typename T, int Rows, int TileK>
-struct RowTile {
-  static constexpr bool kAlongK = true;
-  static constexpr int kPitch = TileK * sizeof(T) + kGemmLinePad, kBytes = Rows * kPitch;
-  __device__ static uint32_t place(uint32_t row, uint32_t k) { return row * kPitch + k * sizeof(T); }
-};
 
 template <typename Config, typename A, typename B>
 struct MfmaTraits {
   using In = typename Config::In;
-  using Instruction = gfx9::Mfma<In>;
+  using Instruction = WaveProduct<In>;
   using Piece = typename Instruction::Piece;
+  using Sum = typename Instruction::Sum;
   static constexpr int kTileM = Config::kTileM, kTileN = Config::kTileN, kTileK = Config::kTileK;
-  static constexpr int kThreads = 64 * Config::kWarpsM * Config::kWarpsN;
+  static constexpr int kThreads = Instruction::kLanes * Config::kWarpsM * Config::kWarpsN;
   static constexpr int kWarpM = kTileM / Config::kWarpsM, kWarpN = kTileN / Config::kWarpsN;
   static constexpr int kBlocksM = kWarpM / 16, kBlocksN = kWarpN / 16;  // of 16 x 16 sums
-  // A lane loads 16 bytes of a row at once. They are its operands of several instructions, so that an instruction has
-  // other elements of k than its lanes stand for, the same ones of A and of B.
-  static constexpr int kPieces = 16 / sizeof(Piece), kLoadK = kPieces * Instruction::kK;
+  // A lane loads at least 16 bytes of a row at once. They may be its operands of several instructions, so that an
+  // instruction has other elements of k than its lanes stand for, the same ones of A and of B.
+  static constexpr int kPieces = sizeof(Piece) < 16 ? 16 / sizeof(Piece) : 1, kLoadK = kPieces * Instruction::kK;
   using LoaderA = TileLoader<A, In, RowTile<In, kTileM, kTileK>, kTileM, kTileK, kThreads>;
   using LoaderB = TileLoader<B, In, RowTile<In, kTileN, kTileK>, kTileN, kTileK, kThreads>;
   static constexpr int kSharedBytes =
@@ -52,18 +46,19 @@ __device__ inline void gemm_mfma(const GemmArgs& args, const A& operand_a, const
   struct alignas(16) Pieces {
     typename Traits::Piece x[Traits::kPieces];
   };
-  constexpr int kM = Traits::kBlocksM, kN = Traits::kBlocksN, kNeighbours = 4;
+  constexpr int kM = Traits::kBlocksM, kN = Traits::kBlocksN, kNeighbours = Instruction::kSums;
   extern __shared__ __align__(16) uint8_t raw_shared[];
 
   // Partition: this block's tile and part of k, and the wave's part of the tile.
   const GemmUnit unit = gemm_unit(args, static_cast<int32_t>(blockIdx.x), Config::kTileM, Config::kTileN);
-  const int wave = static_cast<int>(threadIdx.x) / 64, lane = static_cast<int>(threadIdx.x) % 64;
+  const int wave = static_cast<int>(threadIdx.x) / Instruction::kLanes;
+  const int lane = static_cast<int>(threadIdx.x) % Instruction::kLanes;
   const int wave_row = wave / Config::kWarpsN * Traits::kWarpM;
   const int wave_column = wave % Config::kWarpsN * Traits::kWarpN;
-  const int line = lane % 16, group = lane / 16;
+  const int line = lane % 16, line_of_b = Instruction::row_of(line), group = lane / 16;
 
   // Main loop. The columns of D are the rows of the instruction's result, so that a lane has neighbours of a row of D.
-  float acc[kM][kN][kNeighbours] = {};
+  typename Traits::Sum acc[kM][kN][kNeighbours] = {};
   LoaderA load_a(operand_a, unit.batch, unit.m, unit.k.first * Config::kTileK);
   LoaderB load_b(operand_b, unit.batch, unit.n, unit.k.first * Config::kTileK);
   const int32_t count = unit.k.last - unit.k.first;
@@ -77,13 +72,13 @@ __device__ inline void gemm_mfma(const GemmArgs& args, const A& operand_a, const
     const uint32_t stage = ring.current();
 #pragma unroll
     for (int k = 0; k < Config::kTileK; k += Traits::kLoadK) {
-      const int own = k + group * Traits::kPieces * Instruction::kLane;
+      const int own = k + group % Instruction::kParts * Traits::kPieces * Instruction::kLane;
       Pieces a[kM], b[kN];
 #pragma unroll
       for (int i = 0; i < kM; ++i) a[i] = pieces(stage, LoaderA::Tile::place(wave_row + 16 * i + line, own));
 #pragma unroll
       for (int j = 0; j < kN; ++j) {
-        b[j] = pieces(stage + LoaderA::Tile::kBytes, LoaderB::Tile::place(wave_column + 16 * j + line, own));
+        b[j] = pieces(stage + LoaderA::Tile::kBytes, LoaderB::Tile::place(wave_column + 16 * j + line_of_b, own));
       }
 #pragma unroll
       for (int p = 0; p < Traits::kPieces; ++p) {
@@ -98,8 +93,9 @@ __device__ inline void gemm_mfma(const GemmArgs& args, const A& operand_a, const
   }
   ring.drain();
 
-  // Epilogue: four neighbouring columns at a time.
-  float* partial = static_cast<float*>(args.partial) + unit.batch * args.p_batch + unit.split * args.p_split;
+  // Epilogue: a lane's neighbouring columns of a block at a time.
+  auto* partial =
+      static_cast<typename Traits::Sum*>(args.partial) + unit.batch * args.p_batch + unit.split * args.p_split;
 #pragma unroll
   for (int i = 0; i < kM; ++i) {
     const int m = unit.m + wave_row + 16 * i + line;

@@ -54,7 +54,9 @@ std::string why_not_by_warpgroups(const AttentionDesc& a, const Target& target) 
 class CudaAttention : public AttentionBackend {
  public:
   void check_target(const Target& target) const override {
-    if (!target.has_tensor_cores()) refuse_attention("its kernels multiply on tensor cores, which the target has not");
+    if (!target.has_tensor_cores() && !target.gpu().has_mfma()) {
+      refuse_attention("its kernels multiply on tensor cores, which the target has not");
+    }
   }
   void check(const AttentionDesc& a, const AttentionTypes& types) const override {
     const bool known = a.type == DType::kF16 || a.type == DType::kBF16 || a.type == DType::kF32;

@@ -19,15 +19,23 @@ int64_t blocks_m(const AttentionDesc& d, const CudaAttentionConfig& c) {
   return tile::attention_blocks_m(number(c.consumers), number(padded_head(d.depth)), number(panel_width(d, c)));
 }
 
+// Of a warp.
+int lanes(const CudaAttentionConfig& c) {
+  return c.mfma ? 64 : 32;
+}
 // Threads that bring tiles of keys.
 int loaders(const AttentionDesc& d, const CudaAttentionConfig& c) {
   return c.key_warps > 0 ? 32 : mma_threads(d, c);
+}
+// Whether operands of f32 are split into parts. MFMA multiplies them as they are.
+bool splits_f32(const AttentionDesc& d, const CudaAttentionConfig& c) {
+  return d.splits_f32() && !c.mfma;
 }
 int element_size(const AttentionDesc& d) {
   return number(element_bytes(d));
 }
 bool keeps_queries(const AttentionDesc& d, const CudaAttentionConfig& c) {
-  return !d.splits_f32() &&
+  return !splits_f32(d, c) &&
          tile::attention_keeps_queries(number(padded_head(d.depth)), number(blocks_m(d, c)), element_size(d));
 }
 bool is_along_k(const OperandView& o, int64_t lines) {
@@ -47,12 +55,16 @@ int64_t registers_of(const AttentionDesc& d, const CudaAttentionConfig& c) {
   constexpr int64_t kTable = 8, kColumn = 16;
   const int64_t depth = padded_head(d.depth), width = panel_width(d, c);
   const int64_t of_queries = keeps_queries(d, c) ? depth * element_bytes(d) / 8 : 4;
-  int64_t count = blocks_m(d, c) * (width / 2 + c.tile_n / 2 + of_queries) + kFragments + kRest;
+  int64_t count = blocks_m(d, c) * (width / 2 + c.tile_n / 2 + of_queries) * 32 / lanes(c) + kFragments + kRest;
   if (!d.scaled || d.sink) count += kFunctor;
   if (c.panels > 1) count += kColumn;
   if (d.pages) {
     count += kTable + 2 * std::max<int64_t>(1, c.tile_n / d.pages->keys);
     if (d.splits_f32()) count += kTable + (depth + width) / 8;  // addresses of pieces, which are read twice
+  }
+  if (c.mfma) {  // tiles pass through registers, one at a time
+    const int64_t words = c.tile_n * std::max(depth, width) * element_bytes(d) / 4 / mma_threads(d, c);
+    return count + words + (d.scaled ? 0 : kFunctor);
   }
   if (d.splits_f32()) {
     const int64_t copies = c.tile_n * std::max(depth, width) * element_bytes(d) / (kPiece * mma_threads(d, c));
@@ -81,6 +93,12 @@ bool deals(const AttentionDesc& d, const CudaAttentionConfig& c) {
     return schedule::deals(o, lines, along_k ? rows : slice, along_k ? slice : depth, threads);
   };
   const int64_t depth = padded_head(d.depth), width = panel_width(d, c);
+  if (c.mfma) {  // tiles are not cut into slices
+    const int threads = mma_threads(d, c);
+    return schedule::deals(d.q, d.m, c.tile_m(), depth, threads) &&
+           schedule::deals(d.k, d.keys_in_line(), c.tile_n, depth, threads) &&
+           schedule::deals(d.v, d.width, width, c.tile_n, threads);
+  }
   const int64_t rows = c.key_warps > 0 ? tile::kAttentionFewRows : c.tile_m();
   const bool deals_values =
       turns_values(d)
@@ -109,18 +127,20 @@ double mma_tile_cycles(const AttentionDesc& d, const CudaAttentionConfig& c, con
                        bool scaled) {
   constexpr double kOfWord = 5, kStepDepth = 8;  // operations, of which those of integers take twice as long
   const auto& a = target.model.attention;
-  const int64_t depth = padded_head(d.depth), width = panel_width(d, c), warps = mma_threads(d, c) / 32;
+  const int64_t depth = padded_head(d.depth), width = panel_width(d, c), warps = mma_threads(d, c) / lanes(c);
   const auto elements = static_cast<double>(c.tile_m() * c.tile_n);
   const double products = elements * static_cast<double>(depth + width);
-  const double multiply = products * multiply_cost(d) / target.model.chip.mma_per_cycle;
+  constexpr double kF32ByMfma = 8;
+  const double cost = c.mfma && d.type == DType::kF32 ? kF32ByMfma : multiply_cost(d);
+  const double multiply = products * cost / target.model.chip.mma_per_cycle;
   const auto queries = static_cast<double>(c.tile_m() * depth);
   const auto keys = static_cast<double>(warps * c.tile_n * (depth + width));
   const double fragments = keys + (keeps_queries(d, c) ? 0 : queries);
   const double shared = static_cast<double>(element_bytes(d)) * fragments / target.model.mma.shared_per_cycle;
   double soften = elements / a.exponentials_per_cycle + elements * (scaled ? 4 : 9) / 128;
   // Words are rounded or split wherever a warp reads them; sums of split ones are added outside the tensor cores.
-  if (d.type == DType::kF32) soften += (keys + queries + elements) * kOfWord / 128;
-  if (d.splits_f32()) soften += products / kStepDepth / 128;
+  if (d.type == DType::kF32 && !c.mfma) soften += (keys + queries + elements) * kOfWord / 128;
+  if (splits_f32(d, c)) soften += products / kStepDepth / 128;
   // One limit is not reached while another is near; a warp multiplies and exponentiates in turn, which others fill.
   constexpr double kPower = 6, kSchedulers = 4;
   const double busy =
@@ -184,23 +204,31 @@ std::vector<Config> warps_of_panels(const AttentionDesc& d, const GpuTarget& tar
     c.dynamic = !model.is_even() && model.units(c) > target.sms * c.blocks;
     if (c.dynamic) c.section = section_of(d);
     const double us = model.predicted_us(c, mma_cycles(model, d, c, target));
-    result.push_back(
-        {c, 0,
-         fmt::format("mma {}x{} s{}, {} rows a warp{}{}{}, {:.1f} us predicted", c.tile_m(), c.tile_n, c.stages,
-                     16 * blocks_m(d, c), c.blocks > 1 ? fmt::format(", {} blocks an SM", c.blocks) : "", parts_text(c),
-                     c.dynamic ? ", longest rows first" : "", us),
-         us});
+    result.push_back({c, 0,
+                      fmt::format("{} {}x{} s{}, {} rows a warp{}{}{}, {:.1f} us predicted", c.mfma ? "mfma" : "mma",
+                                  c.tile_m(), c.tile_n, c.stages, 16 * blocks_m(d, c),
+                                  c.blocks > 1 ? fmt::format(", {} blocks an SM", c.blocks) : "", parts_text(c),
+                                  c.dynamic ? ", longest rows first" : "", us),
+                      us});
   };
   CudaAttentionConfig c;
   c.panels = panels;
+  c.mfma = target.has_mfma();
+  if (c.mfma && d.pages) return {};
   for (c.consumers = 1; c.consumers <= 4; c.consumers *= 2) {
     for (c.tile_n = 128; c.tile_n >= 16; c.tile_n /= 2) {
       if ((c.tile_n > 16 && c.tile_n >= 2 * longest) || !fits_pages(d, c.tile_n)) continue;
       model.set_tile(c.tile_m(), c.tile_n);
       for (const int64_t stages : {2, 1, 3}) {  // of equals the one that asks for keys a tile ahead
+        if (c.mfma && stages > 1) continue;     // the next tile waits in registers
         c.stages = stages;
         c.blocks = blocks_of(d, c, target);
-        if (c.blocks > 0 && deals(d, c)) model.for_splits(c, add);
+        if (c.blocks == 0 || !deals(d, c)) continue;
+        if (c.mfma) {
+          add(c);
+        } else {
+          model.for_splits(c, add);
+        }
       }
     }
   }
@@ -214,14 +242,18 @@ bool is_by_warps(const CudaAttentionConfig& config) {
 }
 
 int mma_threads(const AttentionDesc& d, const CudaAttentionConfig& c) {
-  if (c.key_warps > 0) return number(32 * c.key_warps);
-  return tile::mma_attention_threads(number(c.consumers), number(padded_head(d.depth)), number(panel_width(d, c)));
+  if (c.key_warps > 0) return number(lanes(c) * c.key_warps);
+  return lanes(c) * tile::attention_warps(number(c.consumers), number(padded_head(d.depth)), number(panel_width(d, c)));
 }
 
 int mma_shared_bytes(const AttentionDesc& d, const CudaAttentionConfig& c) {
   if (c.key_warps > 0) {
     return tile::few_rows_shared_bytes(number(c.key_warps), number(c.tile_n), number(padded_head(d.depth)),
                                        number(panel_width(d, c)), number(c.stages));
+  }
+  if (c.mfma) {
+    return tile::mfma_attention_shared_bytes(number(c.tile_m()), number(c.tile_n), number(padded_head(d.depth)),
+                                             number(panel_width(d, c)), element_size(d));
   }
   return tile::mma_attention_shared_bytes(number(c.tile_m()), number(c.tile_n), number(padded_head(d.depth)),
                                           number(panel_width(d, c)), number(c.stages), element_size(d));
@@ -234,7 +266,7 @@ std::vector<Config> mma_attention_candidates(const AttentionDesc& d, const GpuTa
 
 std::vector<Config> few_rows_candidates(const AttentionDesc& d, const GpuTarget& target, size_t most) {
   std::vector<Config> result;
-  if (d.m > tile::kAttentionFewRows || d.type == DType::kF32) return result;
+  if (d.m > tile::kAttentionFewRows || d.type == DType::kF32 || target.has_mfma()) return result;
   AttentionModel model(d, target);
   const auto add = [&](const CudaAttentionConfig& c, int64_t resident) {
     const double us = few_rows_us(model, d, c, resident, target);

@@ -44,8 +44,13 @@ double TileProblem::bytes() const {
   return a.bytes + b.bytes + results() * (out_bytes + read_bytes);
 }
 
+bool multiplies_in_waves(DType type, const GpuTarget& target) {
+  if (type == DType::kF16 || type == DType::kBF16) return target.has_mfma() || target.has_wmma();
+  return target.has_mfma() && (type == DType::kF32 || type == DType::kF64 || type == DType::kI8);
+}
+
 bool TileProblem::on_tensor_cores(const GpuTarget& target) const {
-  if (!target.has_tensor_cores() && !target.has_mfma()) return false;
+  if (!target.has_tensor_cores()) return multiplies_in_waves(a_in, target);
   switch (a_in) {
     case DType::kF16:
     case DType::kBF16:
@@ -74,12 +79,12 @@ int TileProblem::sum_bytes() const {
 
 // A file of views/ each.
 const ViewFamily &mma_family(), &simt_family(), &skinny_family(), &unaligned_family(), &register_direct_family(),
-    &k_reduction_family(), &packed_family(), &mfma_family();
+    &k_reduction_family(), &packed_family(), &mfma_family(), &wmma_family();
 
 std::span<const ViewFamily* const> view_families() {
   static const std::array all = {
       &mma_family(),         &simt_family(),   &skinny_family(), &unaligned_family(), &register_direct_family(),
-      &k_reduction_family(), &packed_family(), &mfma_family()};
+      &k_reduction_family(), &packed_family(), &mfma_family(),   &wmma_family()};
   return all;
 }
 
@@ -135,7 +140,7 @@ double multiply_rate(const TileProblem& p, bool tensor_cores, const GpuTarget& t
   const DType acc = p.accumulator();
   if (tensor_cores) {
     const double sixteen = target.model.chip.mma_per_cycle;
-    if (target.has_mfma()) return p.a_in == DType::kF32 ? sixteen / 8 : sixteen;
+    if (!target.has_tensor_cores()) return size_of(p.a_in) >= 4 ? sixteen / 8 : sixteen;
     if (p.a_in == DType::kF32) return p.tf32 ? sixteen / 2 : sixteen / 6;
     return is_integer(p.a_in) ? sixteen * 2 : sixteen;
   }

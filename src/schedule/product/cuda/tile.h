@@ -45,6 +45,9 @@ struct TileProblem {
 // True if a GPU has arithmetic on a type.
 bool has_arithmetic(DType type);
 
+// True if waves of an AMD GPU have an instruction that multiplies matrices of a type.
+bool multiplies_in_waves(DType type, const GpuTarget& target);
+
 // Converts the product of a task to a TileProblem.
 TileProblem tile_problem(const ProductTask& task);
 

@@ -332,7 +332,7 @@ KernelLaunches plan_sorted(const StandaloneDesc& desc, const Config& config, int
     add_operands(launch, desc);
     launch.pointers.push_back({0, offsetof(tile::ScatterUpdatesArgs, list), own});
     launch.pointers.push_back({0, offsetof(tile::ScatterUpdatesArgs, merged), own, chunks > 1 ? list_bytes : 0});
-    launch.pointers.push_back({0, offsetof(tile::ScatterUpdatesArgs, partials), own, partials});
+    launch.pointers.push_back({0, offsetof(tile::ScatterUpdatesArgs, partials), own, runs > 1 ? partials : 0});
   }
   return plan;
 }

@@ -1,12 +1,15 @@
-// Tiles of Q, K and V in shared memory, and how warps read them (sm80.h).
+// Tiles of Q, K and V in shared memory, and how warps read them for Mma (sm80.h).
 #pragma once
 
 #include "tile/core/cuda_attention.h"
+#include "tile/kernel/cuda/attention/lanes.h"
 #include "tile/kernel/cuda/operand/fragment.h"
 #include "tile/kernel/cuda/operand/load.h"
 #include "tile/kernel/cuda/operand/split_tf32.h"
 
 namespace heddle::tile::sm80 {
+
+using cuda::AttentionRole;
 
 // A tile of V with 32-bit elements. In each group of 8 keys, the even keys are stored before the odd keys. Fragments of
 // V then have the key order that the scores have after pack_scores(). So the accumulators of the scores become an
@@ -60,8 +63,6 @@ class AttentionLoader : public cuda::TileLoader<Operand, In, Tile, Rows, TileK, 
   }
 };
 
-enum class AttentionRole : uint8_t { kQ, kK, kV };
-
 // Tiles of an operand (Q, K or V) of one batch. A tile has Rows rows (columns for V), each with Depth elements along
 // the summed dimension, and is divided into slices. In a tile of V with 32-bit elements, the elements of one key form a
 // contiguous line, so the lines may be stored in any order of the keys. A tile of keys may consist of `Pages` parts,
@@ -89,7 +90,7 @@ class AttentionOperand {
 
   __device__ AttentionOperand(const Operand& operand, int32_t batch) : operand_(operand), batch_(batch), reader_(0) {}
 
-  // Requests the tile that starts at row `row` and depth element `at`.
+  // Requests the tile that starts at row `row` and depth element `at`. finish() does nothing.
   __device__ void load(uint8_t* to, int32_t row, int32_t at) const { load_part(to, batch_, row, at); }
   // Requests a tile whose keys are in pages (pages.h). `walk` gives the pages; `key` is the first key within each
   // page. For V, `column` is the first column.
@@ -104,6 +105,7 @@ class AttentionOperand {
                 Role == AttentionRole::kK ? 0 : first);
     }
   }
+  __device__ void finish(uint8_t*) const {}
   // True if tensor cores must not multiply some of the values that this thread loaded into the tile (split_tf32.h). The
   // tile must have arrived in shared memory.
   __device__ static bool leaves_range(const uint8_t* tile) {

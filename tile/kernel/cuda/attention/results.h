@@ -1,4 +1,4 @@
-// The last phase of the attention kernels sm80.h and sm90.h, for 64 rows of O. It adds partial sums over the keys,
+// The last phase of the attention kernels warps.h and sm90.h, for 64 rows of O. It adds partial sums over the keys,
 // divides each row by its sum of exponentials, and passes the rows to the epilogue.
 #pragma once
 
@@ -10,16 +10,16 @@
 namespace heddle::tile::cuda {
 
 // Synchronises the four warps that share a group of rows, with the group's named barrier.
+template <int First = 1>
 __device__ inline void sync_group(int group) {
-  constexpr int kFirst = 1;
   if (group == 0) {
-    named_barrier_sync<kFirst>(128);
+    named_barrier_sync<First>(128);
   } else if (group == 1) {
-    named_barrier_sync<kFirst + 1>(128);
+    named_barrier_sync<First + 1>(128);
   } else if (group == 2) {
-    named_barrier_sync<kFirst + 2>(128);
+    named_barrier_sync<First + 2>(128);
   } else {
-    named_barrier_sync<kFirst + 3>(128);
+    named_barrier_sync<First + 3>(128);
   }
 }
 
@@ -299,11 +299,11 @@ struct NoSink {};
 // Returns the factor by which a row of O is multiplied: the reciprocal of the row's sum of exponentials, or 0 if that
 // sum is 0 and kZeroIfEmpty is set. `sum` is the thread's part of the row's sum. All lanes of a warp must call this
 // function.
-template <typename Config, typename Sink>
+template <typename Config, typename Lanes = MmaLanes, typename Sink>
 __device__ inline float row_factor(float sum, float max, const AttentionArgs& args, const Sink& sink, int32_t batch,
                                    int32_t row) {
-  sum += __shfl_xor_sync(0xffffffffu, sum, 1);
-  sum += __shfl_xor_sync(0xffffffffu, sum, 2);
+  sum = over_row<Lanes>(
+      sum, [](float x, float y) __attribute__((always_inline)) { return x + y; });
   if constexpr (!is_same<Sink, NoSink>) {
     float score[1] = {0};
     sink(score, batch, row < args.m ? row : args.m - 1, 0, 1);
@@ -321,34 +321,45 @@ __device__ inline uint32_t result_place(int row, int col) {
   return col / kColumns * Piece + swizzle<128>(static_cast<uint32_t>(row * kGemmRowBytes + col % kColumns * kElement));
 }
 
-// Converts two neighbouring results to the operand type In; for a 32-bit In, returns them as floats.
-template <typename In>
-__device__ inline auto as_results(float low, float high) {
-  if constexpr (sizeof(In) == 2) {
-    return pack<In>(low, high);
-  } else {
-    return float2{low, high};
+// Neighbouring results, converted to the operand type In; for a 32-bit In, as floats.
+template <typename In, int Count>
+struct alignas(sizeof(In) * Count) ResultRun {
+  uint32_t words[sizeof(In) * Count / 4];
+
+  __device__ explicit ResultRun(const float (&x)[Count]) {
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      if constexpr (sizeof(In) == 4) {
+        words[i] = __float_as_uint(x[i]);
+      } else if (i % 2 == 0) {
+        words[i / 2] = pack<In>(x[i], x[i + 1]);
+      }
+    }
   }
-}
+};
 
 // Passes the warp's 16 rows of O through shared memory to the epilogue. `rows` points to the warp's rows in the block's
 // tile in shared memory. `row` is the index in O of the warp's first row.
-template <typename Config, typename Sink, typename Epilogue>
-__device__ inline void store_attention(AttentionRegisters<Config>& r, const AttentionArgs& args, const Sink& sink,
-                                       const Epilogue& epilogue, uint8_t* rows, const AttentionUnit& unit,
-                                       int32_t row) {
+template <typename Config, typename Lanes, typename Sink, typename Epilogue>
+__device__ inline void store_attention(AttentionRegisters<Config, Lanes>& r, const AttentionArgs& args,
+                                       const Sink& sink, const Epilogue& epilogue, uint8_t* rows,
+                                       const AttentionUnit& unit, int32_t row) {
   using In = typename Config::In;
+  using Run = ResultRun<In, Lanes::kRun>;
   constexpr int kRows = key_warps<Config> != 0 ? kAttentionFewRows : kAttentionGroupRows * Config::kConsumers;
   constexpr int kPiece = kRows * kGemmRowBytes;
-  const int lane = threadIdx.x % 32;
+  const int lane = threadIdx.x % Lanes::kLanes;
 #pragma unroll
-  for (int h = 0; h < 2; ++h) {
-    const int line = lane / 4 + 8 * h;
-    const float factor = row_factor<Config>(r.sum[h], r.max[h], args, sink, unit.batch, row + line);
+  for (int h = 0; h < Lanes::kRows; ++h) {
+    const int line = Lanes::row() + 8 * h;
+    const float factor = row_factor<Config, Lanes>(r.sum[h], r.max[h], args, sink, unit.batch, row + line);
 #pragma unroll
-    for (int j = 0; j < Config::kWidth / 8; ++j) {
-      auto two = as_results<In>(r.o[4 * j + 2 * h] * factor, r.o[4 * j + 2 * h + 1] * factor);
-      *reinterpret_cast<decltype(two)*>(rows + result_place<In, kPiece>(line, 8 * j + lane % 4 * 2)) = two;
+    for (int j = 0; j < Config::kWidth / Lanes::kStride; ++j) {
+      float x[Lanes::kRun];
+#pragma unroll
+      for (int i = 0; i < Lanes::kRun; ++i) x[i] = r.o[4 * j + Lanes::kRun * h + i] * factor;
+      uint8_t* to = rows + result_place<In, kPiece>(line, Lanes::kStride * j + Lanes::column());
+      *reinterpret_cast<Run*>(to) = Run(x);
     }
   }
   __syncwarp();
@@ -357,8 +368,8 @@ __device__ inline void store_attention(AttentionRegisters<Config>& r, const Atte
   for (int first = 0; first < Config::kWidth; first += 64) {
     const int32_t own = first + lane % 8 * 8, col = first_column<Config>(unit) + own;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int32_t r16 = 4 * i + lane / 8;
+    for (int i = 0; i < 128 / Lanes::kLanes; ++i) {
+      const int32_t r16 = Lanes::kLanes / 8 * i + lane / 8;
       if (row + r16 >= args.m || own >= Config::kWidth || col >= args.width) continue;
       constexpr int kChunk = 16 / static_cast<int>(sizeof(In));
       struct alignas(16) Some {

@@ -1,6 +1,7 @@
 // The kernels with tiles in shared memory, by tensor cores (tile/kernel/cuda/gemm/sm80.h) or threads
 // (tile/kernel/cuda/gemm/simt.h): which configurations a problem may take, and what they are expected to cost.
 #include <algorithm>
+#include <type_traits>
 
 #include "schedule/product/cuda/long_sums.h"
 #include "schedule/product/cuda/tile.h"
@@ -212,6 +213,15 @@ class SimtFamily : public TiledFamily<SimtConfig, false> {
     }
     return found;
   }
+  // clang, which compiles for AMD GPUs, loads all pixels of a step before it multiplies the first.
+  std::string reject(const SimtConfig& c, const TileProblem& p, const GpuTarget& target) const override {
+    constexpr int kMostByClang = 8;
+    const bool by_clang = target.has_mfma() || target.has_wmma();
+    if (by_clang && c.tile_k > kMostByClang && (p.a.image || p.b.image)) {
+      return "its loads need more registers than a thread has";
+    }
+    return TiledFamily::reject(c, p, target);
+  }
   int shared_bytes(const TileProblem& p, const SimtConfig& c) const override {
     return tile::gemm_simt_shared_bytes(c.tile_m, c.tile_n, c.tile_k, p.sum_bytes(), c.stages);
   }
@@ -221,34 +231,43 @@ class SimtFamily : public TiledFamily<SimtConfig, false> {
   }
 };
 
-// Waves of 64 lanes have parts of up to 64 x 64, in blocks of 16 x 16 (tile/kernel/hip/mfma.h).
-constexpr Tile kMfmaTiles[] = {{256, 128, 4, 2}, {128, 256, 2, 4}, {128, 128, 2, 2}, {128, 64, 2, 2}, {64, 128, 2, 2},
+// Waves have parts of up to 64 x 64, in blocks of 16 x 16 (tile/kernel/hip/mfma.h).
+constexpr Tile kWaveTiles[] = {{256, 128, 4, 2}, {128, 256, 2, 4}, {128, 128, 2, 2}, {128, 64, 2, 2}, {64, 128, 2, 2},
                                {64, 64, 2, 2},   {128, 32, 4, 1},  {32, 128, 1, 4},  {64, 32, 2, 1},  {32, 64, 1, 2},
                                {32, 32, 1, 1},   {64, 16, 4, 1},   {16, 64, 1, 4}};
 
-class MfmaFamily : public TiledFamily<MfmaConfig, true> {
+// C: MfmaConfig or WmmaConfig.
+template <typename C>
+class WaveFamily : public TiledFamily<C, true> {
+  static constexpr bool kMfma = std::is_same_v<C, MfmaConfig>;
+
   bool tensor_cores() const override { return false; }
-  int64_t joined(const TileProblem&, const MfmaConfig&) const override { return 4; }
-  std::vector<MfmaConfig> configs(const TileProblem& p, const GpuTarget& target) const override {
-    const bool multiplies =
-        p.a_in == p.b_in && (p.a_in == DType::kF16 || p.a_in == DType::kBF16 || p.a_in == DType::kF32);
-    if (!target.has_mfma() || !multiplies) return {};
-    std::vector<MfmaConfig> found;
-    for (const Tile& tile : kMfmaTiles) {
+  // The fewest elements of k of an instruction: those of f32 and f64.
+  int64_t joined(const TileProblem&, const C&) const override { return kMfma ? 4 : 16; }
+  std::vector<C> configs(const TileProblem& p, const GpuTarget& target) const override {
+    const bool has_instruction = kMfma ? target.has_mfma() : target.has_wmma();
+    if (!has_instruction || p.a_in != p.b_in || !multiplies_in_waves(p.a_in, target)) return {};
+    std::vector<C> found;
+    for (const Tile& tile : kWaveTiles) {
       if (too_large(tile, p.m, p.n)) continue;
       for (const int k_bytes : {64, 128}) {
         if (k_bytes == 128 && tile.m * tile.n > 128 * 64) continue;
-        add_splits(found, p, config_of<MfmaConfig>(tile, k_bytes / static_cast<int>(size_of(p.a_in)), 2), 4, target);
+        this->add_splits(found, p, config_of<C>(tile, k_bytes / static_cast<int>(size_of(p.a_in)), 2), 4, target);
       }
     }
     return found;
   }
-  std::string reject(const MfmaConfig&, const TileProblem&, const GpuTarget&) const override { return {}; }
-  int shared_bytes(const TileProblem& p, const MfmaConfig& c) const override {
+  // By count, without what loads need: sums and fragments of a lane of 32. A lane of 64 has half of them.
+  std::string reject(const C& c, const TileProblem&, const GpuTarget&) const override {
+    constexpr int kMostSums = 64;
+    const int sums = c.tile_m / c.warps_m * (c.tile_n / c.warps_n) / 32;
+    return !kMfma && sums > kMostSums ? "it needs more registers than a thread has" : "";
+  }
+  int shared_bytes(const TileProblem& p, const C& c) const override {
     return tile::gemm_mfma_shared_bytes(c.tile_m, c.tile_n, c.tile_k * static_cast<int>(size_of(p.a_in)), c.stages);
   }
-  void describe(CudaInstance& i, const TileProblem& p, const MfmaConfig& c) const override {
-    TiledFamily::describe(i, p, c);
+  void describe(CudaInstance& i, const TileProblem& p, const C& c) const override {
+    TiledFamily<C, true>::describe(i, p, c);
     i.headers = {"hip/mfma.h"}, i.kernel = "cuda::gemm_mfma";
     i.types = {{"In", p.a_in, false}};  // f32 is multiplied as it is
   }
@@ -288,7 +307,11 @@ const ViewFamily& simt_family() {
 }
 
 const ViewFamily& mfma_family() {
-  static const MfmaFamily family;
+  static const WaveFamily<MfmaConfig> family;
+  return family;
+}
+const ViewFamily& wmma_family() {
+  static const WaveFamily<WmmaConfig> family;
   return family;
 }
 

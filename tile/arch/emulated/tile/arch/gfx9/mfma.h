@@ -12,16 +12,29 @@ inline float mfma_element(half x) {
 inline float mfma_element(bfloat x) {
   return __builtin_bit_cast(float, static_cast<uint32_t>(x.bits) << 16);
 }
-inline float mfma_element(float x) {
+template <typename T>
+T mfma_element(T x) {
   return x;
 }
 
 template <typename In>
 struct Mfma {
-  using Piece = uint_t<sizeof(In) == 4 ? 4 : 8>;
-  static constexpr int kLane = sizeof(In) == 4 ? 1 : 4, kK = 4 * kLane;
+  static constexpr bool kIsByte = sizeof(In) == 1, kIsDouble = is_same<In, double>;
+  using Piece = uint_t<is_same<In, float> ? 4 : 8>;
+  using Sum = decltype([] {
+    if constexpr (kIsByte) {
+      return int32_t{};
+    } else if constexpr (kIsDouble) {
+      return double{};
+    } else {
+      return float{};
+    }
+  }());
+  static constexpr int kLanes = 64, kParts = 4, kSums = 4, kLane = sizeof(Piece) / sizeof(In), kK = kParts * kLane;
 
-  static void issue(float (&d)[4], Piece a, Piece b, HEDDLE_PLACE) {
+  static int row_of(int line) { return kIsDouble ? line % 4 * 4 + line / 4 : line; }
+
+  static void issue(Sum (&d)[4], Piece a, Piece b, HEDDLE_PLACE) {
     struct Elements {
       In x[kLane];
     };
@@ -34,13 +47,14 @@ struct Mfma {
     Elements rows[4][4];
     const uint64_t* const of_a = collect(a);
     for (uint32_t i = 0; i < 4; ++i) {
-      for (uint32_t part = 0; part < 4; ++part) rows[i][part] = elements(of_a[lane / 16 * 4 + i + 16 * part]);
+      const uint32_t line = kIsDouble ? 4 * i + lane / 16 : lane / 16 * 4 + i;
+      for (uint32_t part = 0; part < 4; ++part) rows[i][part] = elements(of_a[line + 16 * part]);
     }
     const uint64_t* const of_b = collect(b);
     for (uint32_t part = 0; part < 4; ++part) {
       const Elements column = elements(of_b[lane % 16 + 16 * part]);
       for (uint32_t i = 0; i < 4; ++i) {
-        for (int k = 0; k < kLane; ++k) d[i] += mfma_element(rows[i][part].x[k]) * mfma_element(column.x[k]);
+        for (int k = 0; k < kLane; ++k) d[i] += Sum{mfma_element(rows[i][part].x[k])} * mfma_element(column.x[k]);
       }
     }
   }
