@@ -40,7 +40,8 @@ def drawn_picture():
 
 
 def photograph():
-    return Image.open(DATA / "pictures/page.png")
+    with Image.open(DATA / "pictures/page.png") as image:
+        return image.copy()
 
 
 class ReadTextTest(unittest.TestCase):
