@@ -11,9 +11,10 @@ demo: setup
 	cmake --build $(BUILD) -j $(JOBS) --target heddle
 	@scripts/demo.sh $(BUILD)/heddle
 
+# One test more than cores: some wait for processes or clocks.
 test: test-configure check
 	cmake --build $(BUILD) -j $(JOBS)
-	ctest --test-dir $(BUILD) -j $(JOBS) --output-on-failure
+	ctest --test-dir $(BUILD) -j $$(($(JOBS) + 1)) --output-on-failure
 
 # The tests that a change touches, some two minutes of them.
 quick: test-configure check

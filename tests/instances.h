@@ -2,6 +2,8 @@
 // Which instances of a template a test compiles, and which cases it runs: a few on every run, all of them where
 // HEDDLE_ALL_INSTANCES is set, as bench/gpu.sh does.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
@@ -11,11 +13,13 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace heddle::test {
 
 constexpr size_t kOneOf = 7;                // odd, so that instances which alternate are taken alike
 constexpr size_t kOneOfNvrtc = 3 * kOneOf;  // which takes longer than the emulator's compiler
+constexpr size_t kOneDrawn = 4;             // of cases that a run draws
 
 inline bool takes_all_instances() {
   const char* all = std::getenv("HEDDLE_ALL_INSTANCES");
@@ -34,6 +38,25 @@ inline bool takes_instance(size_t number, size_t one_of = kOneOf) {
 }
 inline bool takes_instance(std::string_view text, size_t one_of = kOneOf) {
   return takes_instance(std::hash<std::string_view>()(text), one_of);
+}
+
+// True for one case in `one_of`, for other cases in each run. Runs with the same seed draw the same cases.
+inline bool draws_instance(std::string_view text, size_t one_of = kOneDrawn) {
+  const std::string seed = std::to_string(::testing::UnitTest::GetInstance()->random_seed());
+  return takes_all_instances() || std::hash<std::string>()(seed + std::string(text)) % one_of == 0;
+}
+
+// One of the cases, another one in each run, or all of them.
+template <typename Case>
+std::vector<Case> draw(std::vector<Case> cases) {
+  const auto seed = static_cast<size_t>(::testing::UnitTest::GetInstance()->random_seed());
+  return takes_all_instances() ? cases : std::vector<Case>{cases[seed % cases.size()]};
+}
+
+// Adds the seed of what a test draws to its failures.
+inline ::testing::ScopedTrace trace_seed() {
+  return {__FILE__, __LINE__,
+          "--gtest_random_seed=" + std::to_string(::testing::UnitTest::GetInstance()->random_seed())};
 }
 
 // `text` with 0 for every number that is no part of a word and for every word that begins with `name`: kernels of one

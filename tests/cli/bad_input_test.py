@@ -45,14 +45,16 @@ def linear(initializers=None, opset=17):
                     [value_info("y", [2, 4])], [weights()] if initializers is None else initializers, opset)
 
 
-SHARED_CACHE = None  # of all tests of this program but those of the cache; programs that import it have one a test
+SHARED_CACHE = None  # of all tests of a program but those with `own_cache`
 
 
 class Case(unittest.TestCase):
+    own_cache = False
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="heddle-test."))
         self.addCleanup(shutil.rmtree, self.folder, True)
-        self.cache = SHARED_CACHE or self.folder / "cache"
+        self.cache = self.folder / "cache" if self.own_cache or SHARED_CACHE is None else SHARED_CACHE
 
     def write(self, name, content):
         data = content.SerializeToString() if isinstance(content, onnx.ModelProto) else content
@@ -296,9 +298,10 @@ class Data(Case):
 
 
 class Machine(Case):
+    own_cache = True
+
     def setUp(self):
         super().setUp()
-        self.cache = self.folder / "cache"
         self.write("m.onnx", linear())
 
     def script(self, name, text):

@@ -8,6 +8,7 @@ import pty
 import stat
 import subprocess
 import sys
+import tempfile
 import unittest
 import xml.etree.ElementTree as ElementTree
 
@@ -41,7 +42,7 @@ class Output(Case):
         self.write("m.onnx", linear())
 
     def command(self, text, **options):
-        variables = {**os.environ, "HEDDLE_CACHE_DIR": str(self.folder / "cache")}
+        variables = {**os.environ, "HEDDLE_CACHE_DIR": str(self.cache)}
         return subprocess.run(["bash", "-c", text.replace("heddle", bad_input_test.HEDDLE)], cwd=self.folder, env=variables,
                               capture_output=True, text=True, timeout=120, check=False, **options)
 
@@ -293,6 +294,8 @@ class Inspect(Case):
 class BusyMachine(Case):
     """Times that are worth little are called so, by every command that tells times."""
 
+    own_cache = True
+
     def setUp(self):
         super().setUp()
         self.processor = {min(os.sched_getaffinity(0))}
@@ -403,6 +406,8 @@ class Inputs(Case):
 
 
 class Guesses(Case):
+    own_cache = True
+
     def test_every_command_that_compiles_says_what_it_took(self):
         free = model_of([helper.make_node("Relu", ["x"], ["y"])], [value_info("x", ["batch", 8])],
                         [value_info("y", ["batch", 8])])
@@ -419,6 +424,8 @@ class Guesses(Case):
 
 class Terminal(Case):
     """What differs on a terminal."""
+
+    own_cache = True
 
     def on_terminal(self, *arguments, **variables):
         """What the command writes where stdout and stderr are a terminal."""
@@ -471,4 +478,5 @@ class Terminal(Case):
 
 if __name__ == "__main__":
     bad_input_test.HEDDLE = os.path.abspath(sys.argv[1])
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]])
+    with tempfile.TemporaryDirectory(prefix="heddle-test.") as bad_input_test.SHARED_CACHE:
+        unittest.main(argv=[sys.argv[0], *sys.argv[2:]])

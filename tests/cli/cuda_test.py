@@ -32,13 +32,19 @@ def model():
 
 
 class Cuda(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cache = tempfile.TemporaryDirectory(prefix="heddle-test.")
+        cls.addClassCleanup(cache.cleanup)
+        cls.cache = pathlib.Path(cache.name)
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="heddle-test."))
         self.addCleanup(shutil.rmtree, self.folder, True)
         onnx.save(model(), self.folder / "m.onnx")
 
     def heddle(self, *arguments, driver=None, **variables):
-        environment = {**os.environ, "HEDDLE_CACHE_DIR": str(self.folder / "cache"), "HEDDLE_EMULATED_SMS": "4", **variables}
+        environment = {**os.environ, "HEDDLE_CACHE_DIR": str(self.cache), "HEDDLE_EMULATED_SMS": "4", **variables}
         environment["HEDDLE_CUDA_DRIVER"] = EMULATOR if driver is None else driver
         return subprocess.run([HEDDLE, *arguments], cwd=self.folder, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
@@ -152,6 +158,7 @@ class Cuda(unittest.TestCase):
         self.refused("HDL405", "m.plan", arguments=["run", "m.plan"])
 
     def test_second_loads_come_from_the_cache(self):
+        self.cache = self.folder / "cache"
         self.done("run", "m.onnx", "--target", "cuda")
         # Without a compiler a plan that is not in the cache cannot be made.
         self.done("run", "m.onnx", "--target", "cuda", HEDDLE_CXX="/bin/false")

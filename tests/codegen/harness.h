@@ -59,6 +59,7 @@ RunKernels compile_for_cpu(const std::vector<const codegen::KernelSource*>& kern
 struct Machine {
   std::function<Target(int threads)> target;
   CompileKernels compile;
+  size_t one_of = 2;  // cases of a batch that a run draws: compiling takes most of the time
 };
 
 // Many graphs, scheduled, emitted, compiled as a few translation units, run with sentinels around every buffer and
@@ -76,7 +77,8 @@ class Batch {
   void add(std::string name, const std::function<void(ir::Builder&)>& build, double tolerance = 0,
            int64_t index_limit = 0);
   void add_text(std::string name, const std::string& text, double tolerance = 0, int64_t index_limit = 0);
-  // Expects every case to agree; failures name the case and show the text of its kernels.
+  // Schedules every case, and runs the first and those that this run draws (tests/instances.h). Failures name the case
+  // and show the text of its kernels.
   void run();
 
  private:

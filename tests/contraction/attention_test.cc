@@ -151,7 +151,7 @@ TEST(CpuAttention, LengthsAlignCausality) {
          .cap = true});
 }
 
-// HEDDLE_CHAINS: how many, from HEDDLE_SEED on.
+// HEDDLE_CHAINS: how many, from HEDDLE_SEED on; all of them run with HEDDLE_ALL_INSTANCES.
 TEST(CpuAttention, RandomChains) {
   const int first = testing::setting("HEDDLE_SEED", 1), count = testing::setting("HEDDLE_CHAINS", 12);
   for (int seed = first; seed < first + count; ++seed) {

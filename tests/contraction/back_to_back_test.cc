@@ -234,7 +234,7 @@ TEST(CpuBackToBack, InstructionSetsAndTypes) {
   }
 }
 
-// HEDDLE_CHAINS: how many, from HEDDLE_SEED on.
+// HEDDLE_CHAINS: how many, from HEDDLE_SEED on; all of them run with HEDDLE_ALL_INSTANCES.
 TEST(CpuBackToBack, RandomChains) {
   const int first = testing::setting("HEDDLE_SEED", 1), count = testing::setting("HEDDLE_CHAINS", 16);
   for (int seed = first; seed < first + count; ++seed) {

@@ -14,6 +14,7 @@
 #include "schedule/config/config_source.h"
 #include "schedule/product/packing.h"
 #include "tests/codegen/harness.h"
+#include "tests/instances.h"
 
 namespace heddle::testing {
 Tensor random_tensor(const ir::TensorType& type, std::mt19937& random) {
@@ -60,6 +61,21 @@ std::vector<const codegen::KernelSource*> pointers_to(const std::vector<codegen:
   std::vector<const codegen::KernelSource*> kernels;
   for (const auto& source : sources) kernels.push_back(&source);
   return kernels;
+}
+
+// Compiling takes most of the time of a test: of the graphs that a test checks, the first of each instruction set and
+// type runs, and some of the others, which each run draws.
+bool is_taken(const schedule::ScheduledGroup& group, const std::vector<codegen::KernelSource>& sources,
+              const Target& target, const RunOptions& options) {
+  static test::Kinds kinds;
+  std::string kind = fmt::format("{} {} {}", ::testing::UnitTest::GetInstance()->current_test_info()->name(),
+                                 static_cast<int>(target.cpu.isa), options.matrices);
+  for (const auto& kernel : group.kernels) {
+    if (!kernel.desc.operands.empty()) kind += fmt::format(" {}", to_string(kernel.desc.operands[0].dtype));
+  }
+  std::string text = kind;
+  for (const codegen::KernelSource& source : sources) text += source.text;
+  return kinds.is_new(kind) || test::draws_instance(text);
 }
 
 void compare(const Tensor& got, const ir::Array& want, double tolerance) {
@@ -122,6 +138,8 @@ void check_graph(const ir::Graph& graph, double tolerance, const RunOptions& opt
     ASSERT_EQ(sources.back().text, codegen::emit(plan, target).text);
     ASSERT_EQ(sources.back().tasks, kernel.config.tasks) << sources.back().text;
   }
+  if (!is_taken(scheduled, sources, target, options)) return;
+  const ::testing::ScopedTrace seed = test::trace_seed();
   SCOPED_TRACE(codegen::translation_unit(pointers_to(sources)));
   std::shared_ptr<const jit::Library> library;
   if (!sources.empty()) library = compile_library(pointers_to(sources), target);

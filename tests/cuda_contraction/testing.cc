@@ -28,11 +28,6 @@ namespace {
 constexpr size_t kGuard = 256;
 constexpr uint8_t kSentinel = 0xA5;
 
-// What draws random problems again: a unit that does not compile names none of them.
-::testing::ScopedTrace trace_seed() {
-  return {__FILE__, __LINE__, fmt::format("--gtest_random_seed={}", ::testing::UnitTest::GetInstance()->random_seed())};
-}
-
 class Wanted : public schedule::ConfigSource {
  public:
   explicit Wanted(const CudaBatch::Options& options) : options_(options) {}
@@ -161,7 +156,10 @@ void CudaBatch::add_graph(std::string name, ir::Graph graph, const Options& opti
   }
   c.kind = kind_of(c.scheduled, options);
   c.form = form_of(c.scheduled, c.sources);
-  c.taken = kinds_.is_new(c.kind + c.form) || test::takes_instance(text_of(c.sources));
+  const bool is_first = kinds_.is_new(c.kind);
+  const bool has_new_form = kinds_.is_new(c.kind + c.form);
+  c.taken = is_first ||
+            ((has_new_form || test::takes_instance(text_of(c.sources))) && test::draws_instance(text_of(c.sources)));
   cases_.push_back(std::move(c));
 }
 
@@ -187,7 +185,7 @@ std::vector<std::string> CudaBatch::decisions() const {
 }
 
 void CudaBatch::compile(Compiled which) const {
-  const ::testing::ScopedTrace seed = trace_seed();
+  const ::testing::ScopedTrace seed = test::trace_seed();
   try {
     jit::find_nvrtc();
   } catch (const Error&) {
@@ -198,7 +196,7 @@ void CudaBatch::compile(Compiled which) const {
     std::set<const Case*> compiled;
     for (const Case& c : cases_) {
       if (c.options.sm != sm) continue;
-      const bool is_new = which == Compiled::kKinds && kinds.is_new(c.kind);
+      const bool is_new = which == Compiled::kKinds && kinds.is_new(c.kind) && test::draws_instance(text_of(c.sources));
       if (is_new || test::takes_instance(text_of(c.sources), test::kOneOfNvrtc)) compiled.insert(&c);
     }
     if (compiled.empty()) continue;
@@ -213,7 +211,7 @@ void CudaBatch::compile(Compiled which) const {
 }
 
 void CudaBatch::run() {
-  const ::testing::ScopedTrace seed = trace_seed();
+  const ::testing::ScopedTrace seed = test::trace_seed();
   ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 0);
   const runtime::CudaContext context(0);
   std::string cubin;

@@ -33,10 +33,10 @@ class CudaBatch {
   void add(std::string name, const std::string& text) { add(std::move(name), text, Options()); }
   // All nodes of the graph are one group.
   void add_graph(std::string name, ir::Graph graph, const Options& options);
-  // Runs the first case of each kind and some of the others (tests/instances.h).
+  // Runs the first case of each kind and some of the others, which each run draws (tests/instances.h).
   void run();
   // Compiles some of the cases for real devices, where NVRTC is installed: a spill is a failure. Tests that compile the
-  // first case of each kind have all kinds between them.
+  // first case of each kind have all kinds between them; each run draws some of these.
   enum class Compiled : uint8_t { kSome, kKinds };
   void compile(Compiled which = Compiled::kSome) const;
   // The text of the kernels for devices of this compute capability, 0: of any.

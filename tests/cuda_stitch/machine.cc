@@ -17,7 +17,7 @@ namespace {
 // The driver is chosen before the first use of CUDA, the machine before the first test.
 const bool kInstalled = [] {
   ::setenv("HEDDLE_CUDA_DRIVER", HEDDLE_EMULATOR, 0);
-  machine() = {[](int threads) { return Target::cuda_device(0, threads); }, compile_for_cuda};
+  machine() = {[](int threads) { return Target::cuda_device(0, threads); }, compile_for_cuda, test::kOneDrawn};
   return true;
 }();
 

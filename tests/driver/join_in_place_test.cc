@@ -163,7 +163,8 @@ TEST_F(JoinInPlace, ALevelOfAUNetCopiesNothing) {
 
 // Kernels of tensor cores store tiles and gather windows by TMA, whose maps have pitches and offsets.
 TEST_F(JoinInPlace, NarrowNumbers) {
-  for (const char* precision : {"f16", "tf32"}) {
+  const ::testing::ScopedTrace seed = test::trace_seed();
+  for (const char* precision : test::draw<const char*>({"f16", "tf32"})) {
     options_.precision = precision;
     Network n(6);
     const Network::Value x = n.conv(n.input({1, 16, 96, 96}), 64, 1), a = n.conv(x, 64, 3), b = n.conv(x, 128, 1);
@@ -221,7 +222,8 @@ TEST_F(JoinInPlace, WhatCannotBeMadeInPlaceIsCopied) {
 }
 
 TEST_F(JoinInPlace, EveryAxis) {
-  for (size_t axis = 0; axis < 4; ++axis) {
+  const ::testing::ScopedTrace seed = test::trace_seed();
+  for (const size_t axis : test::draw<size_t>({0, 1, 2, 3})) {
     Network n(5);
     const Network::Value x = n.input({2, 8, 6, 6}), a = n.conv(x, 8, 3), b = n.relu(n.conv(x, 8, 1));
     const Network::Value all = n.concat({a, b}, axis);

@@ -14,6 +14,7 @@
 #include "heddle/error.h"
 #include "jit/hip/code_object.h"
 #include "jit/hip/metadata.h"
+#include "tests/instances.h"
 
 namespace heddle {
 namespace {
@@ -91,10 +92,14 @@ std::string product(const std::string& type, int64_t m, int64_t n, int64_t k, bo
 }
 
 TEST_F(HipModelTest, Products) {
+  const ::testing::ScopedTrace seed = test::trace_seed();
+  const auto check_some = [&](const std::string& name, const std::string& graph) {
+    if (name == "f16 odd" || test::draws_instance(name)) check(name, graph);
+  };
   for (const char* type : {"f16", "bf16", "f32"}) {
-    check(fmt::format("{} odd", type), product(type, 70, 50, 130));
-    check(fmt::format("{} along k", type), product(type, 129, 96, 256, true));
-    check(fmt::format("{} long", type), product(type, 17, 33, 2000));
+    check_some(fmt::format("{} odd", type), product(type, 70, 50, 130));
+    check_some(fmt::format("{} along k", type), product(type, 129, 96, 256, true));
+    check_some(fmt::format("{} long", type), product(type, 17, 33, 2000));
   }
   check("f64", product("f64", 33, 20, 40));
   check("f64 along k", product("f64", 130, 70, 72, true));

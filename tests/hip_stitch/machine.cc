@@ -41,7 +41,7 @@ RunKernels compile_for_hip(const std::vector<const codegen::KernelSource*>& kern
 // The driver is chosen before its first use, the machine before the first test.
 const bool kInstalled = [] {
   ::setenv("HEDDLE_HIP_DRIVER", HEDDLE_EMULATOR, 0);
-  machine() = {[](int threads) { return Target::hip_device(0, threads); }, compile_for_hip};
+  machine() = {[](int threads) { return Target::hip_device(0, threads); }, compile_for_hip, test::kOneDrawn};
   return true;
 }();
 

@@ -10,6 +10,7 @@ import onnxruntime
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "scripts"))
+sys.path.insert(0, str(ROOT / "tests/python"))
 sys.path.insert(0, str(ROOT / "examples/read_text"))  # for the tests that import this module
 
 from heddle_command import Heddle  # noqa: E402
@@ -27,6 +28,7 @@ def distance(a, b, scale):
 def session(path, level):
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = level
+    options.intra_op_num_threads = 1  # several spin while they wait, which takes time from the tests beside them
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 

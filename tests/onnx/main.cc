@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -24,7 +25,8 @@ struct Options {
   std::string data = HEDDLE_NODE_TEST_DATA, filter, mode = "reference", table;
   int percent = 100;  // of the tests, chosen by seed
   std::pair<size_t, size_t> part = {1, 1};
-  unsigned seed = 1;
+  // Another one each day.
+  unsigned seed = static_cast<unsigned>(std::time(nullptr) / (24 * 60 * 60));
   int timeout_s = 60;
   size_t batch = 48;  // tests that share a process, and where they are compiled a library
   bool verbose = false;
@@ -124,6 +126,7 @@ int run_all(const Options& options) {
     fmt::print(stderr, "{} is not there; scripts/fetch_test_data.py fetches it\n", options.data);
     return kSkipped;
   }
+  if (options.percent < 100) fmt::print("--seed {}\n", options.seed);
   std::vector<std::string> folders;
   std::mt19937 rng(options.seed);
   for (const std::string& folder : list_cases(options.data)) {
@@ -177,7 +180,7 @@ int main(int argc, char** argv) {
   app.add_option("--table", options.table, "write the table by operator to this file");
   app.add_option("--percent", options.percent, "run this share of the tests, chosen by --seed")
       ->check(CLI::Range(1, 100));
-  app.add_option("--seed", options.seed, "of --percent");
+  app.add_option("--seed", options.seed, "of --percent (the day)");
   app.add_option("--part", options.part, "K N: the K-th of N parts of them, for several processes at once")
       ->check(CLI::Range(1, 1000));
   app.add_option("--batch", options.batch, "tests that share a process (and a compiled library)")

@@ -12,6 +12,8 @@ try:
 except ImportError:
     sys.exit("skipped: there is no torch")
 
+from drawing import draw
+
 import heddle
 import heddle.tile.language as tl
 import heddle.torch
@@ -75,7 +77,7 @@ class Modules(unittest.TestCase):
                     self.compare(kind(7, device=DEVICE, **words), torch.randn(19, 11, 7, device=DEVICE))
 
     def test_states_of_the_caller(self):
-        for kind, count in ((torch.nn.LSTM, 2), (torch.nn.GRU, 1)):
+        for kind, count in draw(((torch.nn.LSTM, 2), (torch.nn.GRU, 1))):
             for extents in ((5, 3, 7), (5, 7)):
                 module = kind(7, 33, num_layers=2, bidirectional=True, device=DEVICE)
                 states = [torch.randn(4, *extents[1:-1], 33, device=DEVICE) for _ in range(count)]
@@ -84,7 +86,7 @@ class Modules(unittest.TestCase):
 
     def test_double(self):
         x = torch.randn(5, 3, 7, dtype=torch.float64, device=DEVICE)
-        for kind in (torch.nn.LSTM, torch.nn.GRU):
+        for kind in draw((torch.nn.LSTM, torch.nn.GRU)):
             module = kind(7, 12, device=DEVICE, dtype=torch.float64)
             other, = gradients(module, x, ())[0][:1]
             torch.testing.assert_close(gradients(heddle.torch.prepare(module), x, ())[0][0], other, rtol=0, atol=1e-12)
@@ -131,7 +133,7 @@ class Modules(unittest.TestCase):
         self.assertTrue(torch.equal(module(x)[0], module(x)[0]))
 
     def test_autocast(self):
-        for kind in (torch.nn.LSTM, torch.nn.GRU):
+        for kind in draw((torch.nn.LSTM, torch.nn.GRU)):
             module = kind(6, 20, device=DEVICE)
             wide, ours = copy.deepcopy(module).double(), heddle.torch.prepare(module)
             x = torch.randn(9, 3, 6, device=DEVICE)
@@ -206,8 +208,9 @@ class Kernels(unittest.TestCase):
 
     def test_on_an_emulated_gpu(self):
         torch.manual_seed(0)
-        for kind, units, directions, dtype in ((torch.nn.LSTM, 40, 2, np.float16), (torch.nn.LSTM, 80, 1, np.float32),
-                                               (torch.nn.GRU, 64, 1, np.float32), (torch.nn.GRU, 72, 2, np.float16)):
+        cases = ((torch.nn.LSTM, 40, 2, np.float16), (torch.nn.LSTM, 80, 1, np.float32),
+                 (torch.nn.GRU, 64, 1, np.float32), (torch.nn.GRU, 72, 2, np.float16))
+        for kind, units, directions, dtype in draw(cases):
             with self.subTest(kind=kind, units=units):
                 self.run_on_gpu(kind, units, directions, dtype)
 

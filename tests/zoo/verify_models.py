@@ -1,8 +1,8 @@
 """Every model of the zoo through `heddle verify`, in every precision, on one and two threads: verify_models.py HEDDLE [NAME...].
 
 Prints a line per model and combination with the largest error as a share of its bound. Small sizes by default; --full
-takes the models at their own (networks of Stable Diffusion: a latent of 16x16 at full width). --quick leaves out the first model
-of a family (zoo_models.py) and runs one precision and number of threads in turn, for time, unless HEDDLE_ALL_INSTANCES is
+takes the models at their own (networks of Stable Diffusion: a latent of 16x16 at full width). --quick takes the models that
+zoo_models.draw() chooses and runs one precision and number of threads in turn, for time, unless HEDDLE_ALL_INSTANCES is
 set: of f16 and bf16, since check_models.py compares f32 with ONNX Runtime, or of --precisions. --target cuda: on a GPU, with tf32 as well and without the choice of threads. --jobs takes several checks at a time. --data names the folder of scripts/fetch_test_data.py: its trained models are verified, too,
 under the names of their files (NAME: magika/model), those that read text on a piece of a scanned page: on noise their
 outputs are probabilities of 1e-7, of which rounding to 16 bits leaves nothing."""
@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 
-from zoo_models import DEFAULT, SMALL, takes_all, without, write_model
+from zoo_models import DEFAULT, SMALL, draw, takes_all, write_model
 
 PRECISIONS = ("f32", "f16", "bf16")
 THREADS = (1, 2)
@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--data", type=pathlib.Path)
     arguments = parser.parse_intermixed_args()
-    names = arguments.names or [*(without(member=0) if arguments.quick else SMALL), *(TRAINED if arguments.data else ())]
+    names = arguments.names or [*(draw(member=1) if arguments.quick else SMALL), *(TRAINED if arguments.data else ())]
     if arguments.data is None and any(name in TRAINED for name in names):
         parser.error("trained models need --data")
     names.sort(key=lambda name: not name.endswith("-unet"))  # take longest: begun last, they would end alone

@@ -21,6 +21,7 @@
 #include "lang/interpret/number.h"
 #include "lang/ir/parse.h"
 #include "runtime/cuda/launch.h"
+#include "tests/instances.h"
 
 namespace heddle::lang::cuda {
 namespace {
@@ -178,6 +179,7 @@ class Kernels : public emulator::EmulatorTest {
 };
 
 TEST_F(Kernels, AgreeWithTheInterpreter) {
+  const ::testing::ScopedTrace seed = test::trace_seed();
   const std::vector<Case> cases = all_cases();
   const char* const only = std::getenv("HEDDLE_TILE_ONLY");
   std::vector<Kernel> kernels;
@@ -188,7 +190,8 @@ TEST_F(Kernels, AgreeWithTheInterpreter) {
     kernels.push_back(parse_and_verify(cases[i].text));
     units.push_back(cuda_unit(kernels.back(), context->device().target));
     const std::string& text = units.back().text;
-    if (only == nullptr || cases[i].name == only) apart[text.substr(0, text.find("#include"))].push_back(i);
+    const bool is_drawn = apart.empty() || test::draws_instance(cases[i].name, 2);
+    if (only == nullptr ? is_drawn : cases[i].name == only) apart[text.substr(0, text.find("#include"))].push_back(i);
   }
   for (const auto& [head, members] : apart) {
     std::string text;
@@ -263,9 +266,11 @@ TEST(KernelsOnAnH100, KeepTheTensorCoresBusy) {
     GTEST_SKIP() << error.what();
   }
   const CudaTarget target = CudaTarget::pinned(90);
+  const ::testing::ScopedTrace seed = test::trace_seed();
   std::map<std::string, std::string> units;
   for (const Case& c : all_cases()) {
     if (c.text.find("= dot ") == std::string::npos) continue;
+    if (!units.empty() && !test::draws_instance(c.name)) continue;
     const std::string text = cuda_unit(parse_and_verify(c.text), target).text;
     units[text.substr(0, text.find("#include"))] += text;
   }
