@@ -71,6 +71,7 @@ struct Arguments {
   std::vector<std::string> inputs;   // NAME=FILE.npy
   std::vector<std::string> limits;   // nodes=5000000
   std::vector<std::string> aliases;  // OUTPUT=INPUT or auto
+  std::vector<std::string> rows;     // OUTPUT=INPUT
   uint64_t seed = 0;
   std::string zoo_type = "f32";
   bool json = false;

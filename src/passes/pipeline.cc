@@ -40,6 +40,7 @@
 #include "passes/simplify/drop_empty.h"
 #include "passes/simplify/fold.h"
 #include "passes/simplify/scatter_to_select.h"
+#include "passes/simplify/select_early.h"
 #include "passes/simplify/sink_constants.h"
 #include "passes/simplify/unroll_reductions.h"
 #include "passes/simplify/update_in_place.h"
@@ -113,6 +114,8 @@ constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold, h
 constexpr Pass kCse{"cse", "joins equal nodes", cse};
 constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the weights of contractions",
                               fold_batch_norm, has<Op::kConv, Op::kDot>};
+constexpr Pass kSelectEarly{"select_early", "rows that alone are read, selected before products compute them",
+                            select_early, has<Op::kSlice, Op::kGather, Op::kGatherNd>};
 constexpr Pass kUnshare{"clone_cheap_producers", "a copy of each broadcast and of packed weights for each reader",
                         clone_cheap_producers,
                         has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice, Op::kDequantize>};
@@ -240,6 +243,7 @@ constexpr Pass kPipeline[] = {
     kFold,
     kCanonicalize,
     kCse,
+    kSelectEarly,  // products that are merged have more readers
     // Contractions.
     kFoldBatchNorm,
     kLayout,

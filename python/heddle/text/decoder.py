@@ -11,13 +11,15 @@ from heddle._options import refuse
 from heddle._tools import inspect
 from heddle.text.compiling import Compiler
 from heddle.text.folder import Declared, declared
-from heddle.text.graphs import Cache, Sampling, Step, choice, last_rows, stored
+from heddle.text.graphs import Cache, Sampling, Step, choice, latest, stored
 
 # Rows of a run over prompts: few numbers, so that prompts of all lengths share plans, and logits stay small.
 CHUNKS = (16, 64, 256)
 # Slots that a cache gets at once on a CPU, where a step takes the longer the more slots there are, used or not. On a GPU that
 # takes less time than kernels for another capacity.
 GROWTH = 256
+# The input of the compiled model that names the row of the logits: a model with a head computes no other row of them.
+_ROW = "logits_row"
 _PAST = re.compile(r"past_key_values\.(\d+)\.(key|value)")
 
 
@@ -70,7 +72,7 @@ class Decoder:
         if "position_ids" in self.inputs:
             shapes["position_ids"] = (batch, 1)
         alias = {c.present: c.past for c in self.caches} if self.shares else None
-        return self.compiler.model(self.path, shapes=shapes, alias=alias, values=self._values or None)
+        return self.compiler.model(self.path, shapes=shapes, alias=alias, values=self._values or None, rows={"logits": _ROW})
 
     def _find_caches(self, outputs: Mapping[str, Declared]) -> List[Cache]:
         caches = []
@@ -124,6 +126,7 @@ class Session:
         self._draws = draws
         self._caches = {c.past: self._array(np.zeros((self.batch, c.heads, self.capacity, c.depth)), c.dtype) for c in decoder.caches}
         self._empty = {} if decoder.shares else {c.past: self._array(np.zeros((self.batch, c.heads, 0, c.depth)), c.dtype) for c in decoder.caches}
+        self._only_row = self._array(np.zeros(self.batch), "i64")
         self._state: Dict[str, Any] = {}
 
     def prefill(self) -> np.ndarray:
@@ -141,7 +144,7 @@ class Session:
     def step(self) -> np.ndarray:
         """Reads the tokens that were chosen last and returns the next ones."""
         at = self._state
-        return self._choose(self._run(1, at["token"], at["mask"], at["position"], at["slot"]))
+        return self._choose(self._run(1, at["token"], at["mask"], at["position"], at["slot"], self._only_row))
 
     @property
     def _fresh(self) -> int:
@@ -157,19 +160,19 @@ class Session:
         columns = rows if start == 0 else self.capacity + rows * self._fresh
         column = np.arange(columns)
         seen = (column < start) | (column >= columns - rows) if self._fresh else column < start + rows
+        row = self._array([len(prompt) - 1 - start for prompt in self._prompts], "i64")
         logits = self._run(rows, self._array(tokens, self._decoder.dtype("input_ids")),
                            self._array(np.tile(seen, (batch, 1)), self._decoder.dtype("attention_mask")),
                            self._array(np.tile(np.arange(start, start + rows), (batch, 1)), self._decoder.dtype("position_ids")),
-                           self._array(np.full((batch, 1), start), "i64"))
-        row = self._array([len(prompt) - 1 - start for prompt in self._prompts], "i64")
-        pick = self._graph(last_rows((self._decoder.logits, (batch, rows, self._decoder.words))))
-        return pick.run({"logits": logits, "row": row, "earlier": last})["last"]
+                           self._array(np.full((batch, 1), start), "i64"), row)
+        pick = self._graph(latest((self._decoder.logits, (batch, 1, self._decoder.words)), rows))
+        return pick.run({"logits": logits, "row": row, "earlier": last})["latest"]
 
-    def _run(self, rows: int, tokens: Any, mask: Any, positions: Any, slot: Any) -> Any:
+    def _run(self, rows: int, tokens: Any, mask: Any, positions: Any, slot: Any, row: Any) -> Any:
         decoder = self._decoder
         past = self.capacity if decoder.shares else mask.shape[1] - rows
         pasts = self._caches if past else self._empty
-        arrays = {"input_ids": tokens, "attention_mask": mask, **pasts}
+        arrays = {"input_ids": tokens, "attention_mask": mask, _ROW: row, **pasts}
         if "position_ids" in decoder.inputs:
             arrays["position_ids"] = positions
         out = {c.present: self._caches[c.past] for c in decoder.caches} if decoder.shares else {}
