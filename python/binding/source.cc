@@ -132,6 +132,7 @@ CompileOptions options_of(const nb::dict& given) {
   }
   take_aliases(given, options);
   take(given, "rows", options.rows);
+  take(given, "appended", options.appended);
   take_limits(given, options.limits);
   for (const auto [name, extents] : dims) {
     const std::string key = nb::cast<std::string>(name);

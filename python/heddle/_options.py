@@ -18,6 +18,7 @@ class Options(TypedDict, total=False):
     kernels: Optional[Mapping[str, Any]]
     alias: Union[None, str, Mapping[str, str]]
     rows: Optional[Mapping[str, str]]
+    appended: Optional[Mapping[str, str]]
     progress: Optional[Callable[[str, float], None]]
     fusion: str
     cache: bool

@@ -23,6 +23,7 @@
 #include "passes/fusion/clone_cheap_producers.h"
 #include "passes/fusion/clone_masks.h"
 #include "passes/fusion/join_in_place.h"
+#include "passes/layout/dots_of_parts.h"
 #include "passes/layout/filters_last.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/sink_transposes.h"
@@ -175,6 +176,14 @@ constexpr Pass kEpilogueReductions{"epilogue_reductions",
 constexpr Pass kGateDots{"gate_dots", "pairs of products that meet element by element, by turns of columns (GPU)",
                          gate_dots, has_where<&TargetTraits::gates_products, Op::kDot>};
 
+bool has_joined_dot_on_cpu(const ir::Graph& graph, const PassContext& context) {
+  return has_dot_on_cpu(graph, context) && has<ir::Op::kConcat>(graph, context);
+}
+
+// On a GPU, an attention kernel reads what is concatenated.
+constexpr Pass kDotsOfParts{"dots_of_parts", "products with concatenations as products with their parts (CPU)",
+                            dots_of_parts, has_joined_dot_on_cpu};
+
 constexpr Pass kLongDots{"long_dots", "products of few results with long sums, in lanes or parts of these (CPU)",
                          long_dots, has_dot_on_cpu};
 
@@ -257,6 +266,7 @@ constexpr Pass kPipeline[] = {
     kFiltersLast,
     kSwapDots,
     kKnownScatters,
+    kDotsOfParts,
     kLongDots,
     kSmallDots,
     kUnrollReductions,

@@ -168,6 +168,12 @@ void add_rows(CompileOptions& options, const std::string& text, const char* wher
   options.rows[output] = input;
 }
 
+void add_appended(CompileOptions& options, const std::string& text, const char* where) {
+  const auto [output, input] =
+      output_and_input(text, where, "Name an output and the input to which it appends, as in present.*=past.*");
+  options.appended[output] = input;
+}
+
 std::string meant_word(std::string_view word, const Words& known) {
   for (const auto& [other, ours] : kSynonyms) {
     if (word == other && std::find(known.begin(), known.end(), ours) != known.end()) {
@@ -252,6 +258,7 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   hasher.add(int64_t{options.alias_updates});
   for (const auto& [output, input] : options.alias) hasher.add("alias").add(output).add(input);
   for (const auto& [output, input] : options.rows) hasher.add("rows").add(output).add(input);
+  for (const auto& [output, input] : options.appended) hasher.add("appended").add(output).add(input);
   for (const auto& [name, shape] : options.shapes) hasher.add("shape").add(name).add(to_string(shape));
   for (const auto& [name, value] : options.values) {
     hasher.add("value").add(name).add(to_string(value.dtype())).add(to_string(value.shape()));

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/file/file.h"
 #include "base/near_miss.h"
-#include "driver/shapes/select_rows.h"
+#include "driver/shapes/output_parts.h"
 #include "ir/text/text.h"
 #include "ir/tile_call.h"
 #include "ir/verify.h"
@@ -96,6 +96,7 @@ std::map<std::string, T> of_model(std::map<std::string, T> by_name, const Compil
 
 void change_interface(const std::string& path, const CompileOptions& options, ir::Graph& graph) {
   bind_constants(path, options, graph);
+  keep_appended(path, options, graph);
   select_rows(path, options, graph);
 }
 

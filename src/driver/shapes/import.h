@@ -19,8 +19,9 @@ onnx::ImportOptions import_options(const CompileOptions& options);
 // model and throws the errors of the import.
 Hash128 operators_hash(const std::string& path, const CompileOptions& options);
 
-// Replaces inputs by the constants that CompileOptions::constants gives for their names, and adds the inputs that
-// CompileOptions::rows names. Throws kInvalidInput if a named input or output does not exist or has another type.
+// Replaces inputs by the constants that CompileOptions::constants gives for their names, and reduces outputs to what
+// CompileOptions::rows and CompileOptions::appended want of them. Throws kInvalidInput if a named input or output does
+// not exist or has another type.
 void change_interface(const std::string& path, const CompileOptions& options, ir::Graph& graph);
 
 // Imports a model file: ONNX or textual IR. Textual IR has fixed shapes. Throws the errors of onnx::import_model and

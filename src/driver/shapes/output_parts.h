@@ -12,4 +12,8 @@ namespace heddle::driver {
 // the output has no rows, or if an input has the name or another shape already.
 void select_rows(const std::string& path, const CompileOptions& options, ir::Graph& graph);
 
+// Reduces the outputs that CompileOptions::appended names to the rows behind those of the input. Throws kInvalidInput
+// if a name matches nothing, or if an output does not extend its input along one dimension.
+void keep_appended(const std::string& path, const CompileOptions& options, ir::Graph& graph);
+
 }  // namespace heddle::driver

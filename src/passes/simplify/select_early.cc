@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "ir/rewrite.h"
-#include "passes/contraction/dot_side.h"
 #include "passes/names.h"
+#include "passes/rewrite/dot_side.h"
 #include "passes/rewrite/refine.h"
 
 namespace heddle::passes {

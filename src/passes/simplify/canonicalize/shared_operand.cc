@@ -1,6 +1,6 @@
 #include <algorithm>
 
-#include "passes/contraction/dot_side.h"
+#include "passes/rewrite/dot_side.h"
 #include "passes/rewrite/emitter.h"
 #include "passes/rewrite/refine.h"
 
