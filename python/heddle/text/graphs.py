@@ -146,19 +146,15 @@ def latest(logits: Tuple[str, Shape], rows: int) -> str:
     return w.text([w.emit("select", [_spread(w, inside, shape, [0]), given, earlier], dtype, shape)], ["latest"])
 
 
-def stored(caches: Sequence[Cache], batch: int, columns: int, past: int, fresh: int) -> str:
-    """(each present [batch, heads, past + fresh, depth], each cache [batch, heads, columns, depth], at i64[batch, 1]) -> `slots.N`:
-    cache N with the fresh rows from slot `at` on; rows that lie outside are dropped."""
+def stored(caches: Sequence[Cache], batch: int, columns: int, fresh: int) -> str:
+    """(each present [batch, heads, fresh, depth], each cache [batch, heads, columns, depth], at i64[batch, 1]) -> `slots.N`: cache N
+    with the fresh rows from slot `at` on; rows that lie outside are dropped."""
     w = Writer()
-    presents: List[Value] = [w.parameter(c.dtype, (batch, c.heads, past + fresh, c.depth), f'"{c.present}"') for c in caches]
+    rows: List[Value] = [w.parameter(c.dtype, (batch, c.heads, fresh, c.depth), f'"{c.present}"') for c in caches]
     kept: List[Value] = [w.parameter(c.dtype, (batch, c.heads, columns, c.depth), f'"{c.past}"') for c in caches]
     at = w.parameter("i64", (batch, 1), "at")
     index = (batch, 1, fresh, 1)
     slot = _same(w, "add", _spread(w, at, index, [0, 1]), _iota(w, index, 2))
-    results = []
-    for cache, present, old in zip(caches, presents, kept):
-        rows = (batch, cache.heads, fresh, cache.depth)
-        new = w.emit("slice", [present], cache.dtype, rows, starts=[0, 0, past, 0],
-                     limits=[batch, cache.heads, past + fresh, cache.depth], strides=[1, 1, 1, 1])
-        results.append(w.emit("scatter_elements", [old, slot, new], cache.dtype, old.shape, dim=2, reduction="none", drop=1))
+    results = [w.emit("scatter_elements", [old, slot, new], new.dtype, old.shape, dim=2, reduction="none", drop=1)
+               for new, old in zip(rows, kept)]
     return w.text(results, [f"slots.{i}" for i in range(len(caches))])
