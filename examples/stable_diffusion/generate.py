@@ -35,6 +35,7 @@ def print_memory(pipeline):
 
 
 def make(arguments):
+    schedule.require_steps(arguments.steps)  # before minutes of compilation
     pipeline = Pipeline(arguments.folder, pictures=arguments.pictures, height=arguments.height, width=arguments.width,
                         target=arguments.target, precision=arguments.precision, threads=arguments.threads, progress=show)
     show("compiled", last=True)

@@ -45,9 +45,13 @@ def read(path):
     return settings
 
 
-def make(name, settings, steps):
+def require_steps(steps):
     if not 1 <= steps <= TRAINED_STEPS:
         raise WrongSchedule(f"{steps} steps: between 1 and {TRAINED_STEPS} are possible")
+
+
+def make(name, settings, steps):
+    require_steps(steps)
     kept = _kept_signal(settings)
     return (_ddim if name == "ddim" else _euler)(settings, kept, steps)
 

@@ -61,6 +61,15 @@ struct CompileOptions {
   // The same for every output that is an input with some elements replaced. PortInfo::alias says which were found.
   bool alias_updates = false;
 
+  // Output name -> name of a new input i64[batch]. Of the output [batch, rows, ...], a run computes only the row that
+  // the input names for each element of the batch, so the output is [batch, 1, ...]. A text generator needs only the
+  // logits of the last token. An index outside takes the nearest row.
+  std::map<std::string, std::string> rows;
+
+  // Output name -> name of an input to which the output appends rows along one dimension, such as the key cache of a
+  // decoder; a * as in `alias`. The output is only these rows, so the earlier ones need not be copied.
+  std::map<std::string, std::string> appended;
+
   // Ranges of symbolic extents, by their name in the model ("seq") or by input and dimension ("x.1"). If `shapes` does
   // not fix an extent, load() compiles for its largest value. Meanwhile a thread of the model compiles kernels for the
   // rest of the ranges, so run() seldom waits for a compiler. Other values remain allowed. CPU only.

@@ -131,6 +131,8 @@ CompileOptions options_of(const nb::dict& given) {
     options.shapes[key] = shape_of(shape, key);
   }
   take_aliases(given, options);
+  take(given, "rows", options.rows);
+  take(given, "appended", options.appended);
   take_limits(given, options.limits);
   for (const auto [name, extents] : dims) {
     const std::string key = nb::cast<std::string>(name);

@@ -131,6 +131,10 @@ def compile(model: Any, **options: Unpack[Options]) -> "Model":
         {"acme::Softmax": softmax}. They take the place of what the model or Heddle has for these nodes.
     alias: outputs in the memory of inputs, such as the caches of a decoder: {"present.*": "past.*"}, or "auto" for all
         outputs that are inputs with some elements replaced. A call with the input as `out` writes these elements only.
+    rows: outputs [batch, rows, ...] of which one row for each element of the batch is computed, and the new inputs
+        i64[batch] that name the rows: {"logits": "last"}. An index outside takes the nearest row.
+    appended: outputs that are inputs with rows appended, such as the caches of a decoder, of which these rows alone are
+        computed: {"present.*": "past.*"}.
     progress: called with a stage and the share of the work that is done, from 0 to 1, while it compiles.
     values: of inputs that decide shapes, and of text, by name.
     constants: values of inputs that become constants, by name: weights, which are folded and packed. The arrays are kept

@@ -17,6 +17,8 @@ class Options(TypedDict, total=False):
     threads: int
     kernels: Optional[Mapping[str, Any]]
     alias: Union[None, str, Mapping[str, str]]
+    rows: Optional[Mapping[str, str]]
+    appended: Optional[Mapping[str, str]]
     progress: Optional[Callable[[str, float], None]]
     fusion: str
     cache: bool

@@ -34,6 +34,12 @@ void add_compile_options(CLI::App* app, Arguments& a) {
       "--alias", a.aliases,
       "An output in the memory of an input: OUTPUT=INPUT, with one * in both for many, or auto for all that "
       "are updates of inputs (may be repeated)");
+  app->add_option("--rows", a.rows,
+                  "Of an output [batch, rows, ...] compute one row for each element of the batch, which a new input "
+                  "names: OUTPUT=INPUT (may be repeated)");
+  app->add_option("--appended", a.appended,
+                  "Of an output that appends rows to an input compute these rows only: OUTPUT=INPUT, with one * in "
+                  "both for many (may be repeated)");
   app->add_option("--limit", a.limits,
                   "What an import may take: nodes=N, bytes=N, depth=N or seconds=N (may be repeated)");
   app->add_flag("--external-data-links", a.options.external_data_links,

@@ -67,10 +67,11 @@ struct Arguments {
   const CLI::App* app = nullptr;  // the command line itself
   std::string model;              // also: FILE of `opt`, NAME of `zoo`, the action of `cache`
   CompileOptions options;
-  std::vector<std::string> shapes;   // NAME=1,3,224,224
-  std::vector<std::string> inputs;   // NAME=FILE.npy
-  std::vector<std::string> limits;   // nodes=5000000
-  std::vector<std::string> aliases;  // OUTPUT=INPUT or auto
+  std::vector<std::string> shapes;          // NAME=1,3,224,224
+  std::vector<std::string> inputs;          // NAME=FILE.npy
+  std::vector<std::string> limits;          // nodes=5000000
+  std::vector<std::string> aliases;         // OUTPUT=INPUT or auto
+  std::vector<std::string> rows, appended;  // OUTPUT=INPUT
   uint64_t seed = 0;
   std::string zoo_type = "f32";
   bool json = false;

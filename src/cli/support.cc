@@ -101,6 +101,8 @@ Prepared prepare(const Arguments& arguments, Ranges ranges) {
     prepared.options.values[name] = tensor;
   }
   for (const std::string& item : arguments.aliases) driver::add_alias(prepared.options, item, "--alias");
+  for (const std::string& item : arguments.rows) driver::add_rows(prepared.options, item, "--rows");
+  for (const std::string& item : arguments.appended) driver::add_appended(prepared.options, item, "--appended");
   for (const std::string& item : arguments.limits) set_limit(prepared.options.limits, item);
   prepared.options.progress = [line = std::make_shared<Progress>()](const std::string& stage, double fraction) {
     line->show(stage, fraction);

@@ -74,6 +74,8 @@ class Graph {
   void output(std::string name, ValueId value, int32_t alias = kNoAlias);
   // Makes output `output` share the memory of parameter `input`, or of no parameter (kNoAlias).
   void set_alias(size_t output, int32_t input);
+  // Makes another value an output, under the same name.
+  void set_output(size_t output, ValueId value) { outputs_[output].value = value; }
 
   OriginId origin(Origin origin);  // interned
   // Adopts the whole origin table of another graph, so that the other graph's origin ids are valid here. This graph

@@ -23,6 +23,7 @@
 #include "passes/fusion/clone_cheap_producers.h"
 #include "passes/fusion/clone_masks.h"
 #include "passes/fusion/join_in_place.h"
+#include "passes/layout/dots_of_parts.h"
 #include "passes/layout/filters_last.h"
 #include "passes/layout/layout.h"
 #include "passes/layout/sink_transposes.h"
@@ -40,6 +41,7 @@
 #include "passes/simplify/drop_empty.h"
 #include "passes/simplify/fold.h"
 #include "passes/simplify/scatter_to_select.h"
+#include "passes/simplify/select_early.h"
 #include "passes/simplify/sink_constants.h"
 #include "passes/simplify/unroll_reductions.h"
 #include "passes/simplify/update_in_place.h"
@@ -113,6 +115,8 @@ constexpr Pass kFold{"fold", "evaluates what depends on constants only", fold, h
 constexpr Pass kCse{"cse", "joins equal nodes", cse};
 constexpr Pass kFoldBatchNorm{"fold_batch_norm", "constants per channel into the weights of contractions",
                               fold_batch_norm, has<Op::kConv, Op::kDot>};
+constexpr Pass kSelectEarly{"select_early", "rows that alone are read, selected before products compute them",
+                            select_early, has<Op::kSlice, Op::kGather, Op::kGatherNd>};
 constexpr Pass kUnshare{"clone_cheap_producers", "a copy of each broadcast and of packed weights for each reader",
                         clone_cheap_producers,
                         has<Op::kBroadcast, Op::kIota, Op::kGather, Op::kSlice, Op::kDequantize>};
@@ -171,6 +175,14 @@ constexpr Pass kEpilogueReductions{"epilogue_reductions",
 
 constexpr Pass kGateDots{"gate_dots", "pairs of products that meet element by element, by turns of columns (GPU)",
                          gate_dots, has_where<&TargetTraits::gates_products, Op::kDot>};
+
+bool has_joined_dot_on_cpu(const ir::Graph& graph, const PassContext& context) {
+  return has_dot_on_cpu(graph, context) && has<ir::Op::kConcat>(graph, context);
+}
+
+// On a GPU, an attention kernel reads what is concatenated.
+constexpr Pass kDotsOfParts{"dots_of_parts", "products with concatenations as products with their parts (CPU)",
+                            dots_of_parts, has_joined_dot_on_cpu};
 
 constexpr Pass kLongDots{"long_dots", "products of few results with long sums, in lanes or parts of these (CPU)",
                          long_dots, has_dot_on_cpu};
@@ -240,6 +252,7 @@ constexpr Pass kPipeline[] = {
     kFold,
     kCanonicalize,
     kCse,
+    kSelectEarly,  // products that are merged have more readers
     // Contractions.
     kFoldBatchNorm,
     kLayout,
@@ -253,6 +266,7 @@ constexpr Pass kPipeline[] = {
     kFiltersLast,
     kSwapDots,
     kKnownScatters,
+    kDotsOfParts,
     kLongDots,
     kSmallDots,
     kUnrollReductions,

@@ -46,6 +46,10 @@ bool is_good(int code) {
   return code == SQLITE_OK || code == SQLITE_DONE || code == SQLITE_ROW;
 }
 
+std::string file_of_format(const std::string& folder, int format) {
+  return fmt::format("{}/tune-{}.sqlite", folder, format);
+}
+
 // For "file:" names: what would end the path is escaped.
 std::string uri_of(const std::string& path) {
   std::string uri = "file:";
@@ -90,6 +94,18 @@ std::optional<Distrust> distrust_of_database(const std::string& path) {
     if (file.get() >= 0) distrust = distrust_of_file(file.get(), name);
   }
   return distrust;
+}
+
+// The databases of older formats beside this one.
+std::vector<std::string> older_files(const std::string& path) {
+  std::vector<std::string> found;
+  const std::string folder = fs::path(path).parent_path().string();
+  if (path != Database::path_in(folder)) return found;
+  for (int format = 1; format < kFormat; ++format) {
+    std::string older = file_of_format(folder, format);
+    if (file_exists(older)) found.push_back(std::move(older));
+  }
+  return found;
 }
 
 // Held while a damaged file is set aside, so that no second process takes the new file for the damaged one.
@@ -144,7 +160,7 @@ Database::Database(std::string path) : path_(std::move(path)) {}
 Database::~Database() = default;
 
 std::string Database::path_in(const std::string& folder) {
-  return folder.empty() ? "" : fmt::format("{}/tune-{}.sqlite", folder, kFormat);
+  return folder.empty() ? "" : file_of_format(folder, kFormat);
 }
 
 std::string Database::note() const {
@@ -156,7 +172,10 @@ std::string Database::note() const {
 // reason). A session that reads stays where one that writes cannot be had.
 bool Database::open(Need need) {
   if (session_ != nullptr && (need == Need::kRead || session_->writable)) return true;
-  if (need == Need::kRead && !file_exists(path_)) return false;
+  if (need == Need::kRead && !file_exists(path_)) {
+    note_older_files();
+    return false;
+  }
   if (need == Need::kWrite && !may_write_) return false;
   const auto refuse = [&](const std::string& why) {
     if (need == Need::kWrite) may_write_ = false;
@@ -201,6 +220,18 @@ bool Database::open(Need need) {
     break;
   }
   return refuse(why);
+}
+
+void Database::note_older_files() {
+  if (!note_.empty()) return;
+  const std::vector<std::string> older = older_files(path_);
+  if (older.empty()) return;
+  note_ = fmt::format(
+      "the tuning database {} has an older format, and its winners are not used; tune again, and remove it with "
+      "`heddle "
+      "cache clear`",
+      older.back());
+  log(LogLevel::kWarning, note_);
 }
 
 void Database::set_aside(const std::string& why) {
@@ -319,6 +350,11 @@ bool Database::clear() {
   const std::string prefix = path.filename().string() + ".damaged-";
   for (const auto& entry : fs::directory_iterator(path.parent_path(), error)) {
     if (entry.path().filename().string().starts_with(prefix)) fs::remove(entry.path(), error);
+  }
+  const std::lock_guard lock(mutex_);
+  for (const std::string& older : older_files(path_)) {
+    note_.clear();
+    for (const char* suffix : {"", "-wal", "-shm", "-journal", ".lock"}) fs::remove(older + suffix, error);
   }
   return cleared;
 }

@@ -48,7 +48,8 @@ class Database {
   Database& operator=(const Database&) = delete;
 
   // The path of the database in a cache folder (jit::Cache::folder()). If `folder` is "", there is no file. The file
-  // name contains the version of the file format, so versions of Heddle with other formats use other files.
+  // name contains the version of the file format, so versions of Heddle with other formats use other files. note() and
+  // a warning name files of older formats; clear() removes them.
   static std::string path_in(const std::string& folder);
 
   const std::string& path() const { return path_; }
@@ -68,6 +69,8 @@ class Database {
   bool with(Need need, const Work& work);
   bool open(Need need);
   void set_aside(const std::string& why);
+  // Sets note_ if there is a database of an older format, whose winners nobody reads.
+  void note_older_files();
 
   std::string path_;
   mutable std::mutex mutex_;

@@ -109,6 +109,35 @@ TEST(Attention, LooksThroughReshapes) {
   EXPECT_THAT(other.decisions.at(0).reason, HasSubstr("several products"));
 }
 
+TEST(Attention, OfHeadsThatShareKeysStoresNoRepeatedKeys) {
+  // 4 heads of queries for 2 heads of keys, repeated as exports do; new keys come after earlier ones.
+  const std::string text = R"(graph(%q: f32[1,4,3,8], %past: f32[1,2,5,8], %new: f32[1,2,3,8], %v: f32[1,2,8,6]) {
+      %k = concat(%past, %new) {dim = 2}
+      %k1 = reshape(%k) {shape = [1,2,1,8,8]}
+      %k2 = broadcast(%k1) {shape = [1,2,2,8,8], dims = [0,1,2,3,4]}
+      %keys = reshape(%k2) {shape = [1,4,8,8]}
+      %v1 = reshape(%v) {shape = [1,2,1,8,6]}
+      %v2 = broadcast(%v1) {shape = [1,2,2,8,6], dims = [0,1,2,3,4]}
+      %values = reshape(%v2) {shape = [1,4,8,6]}
+      %s = dot(%q, %keys) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [3]}
+      %m = reduce(%s) {kind = "max", dims = [3]}
+      %mb = broadcast(%m) {shape = [1,4,3,8], dims = [0,1,2]}
+      %u = sub(%s, %mb)
+      %e = exp(%u)
+      %z = reduce(%e) {kind = "sum", dims = [3]}
+      %zb = broadcast(%z) {shape = [1,4,3,8], dims = [0,1,2]}
+      %p = div(%e, %zb)
+      %o = dot(%p, %values) {lhs_batch = [0,1], rhs_batch = [0,1], lhs_contract = [3], rhs_contract = [2]}
+      return "o" = %o, "k" = %k
+    })";
+  const ir::Graph canonical = run(text, {"canonicalize", "dce"});
+  for (const ir::Node& node : canonical.nodes()) {
+    if (node.op == ir::Op::kBroadcast) EXPECT_LE(element_count(canonical.shape(node.outputs[0])), 4 * 3 * 8);
+  }
+  const Result result = fuse_text(ir::print(canonical));
+  ASSERT_EQ(result.attentions.size(), 1u);
+}
+
 TEST(Attention, KeepsOtherGroupsWhereItsValuesAreNeeded) {
   for (const char* value : {"%p", "%s", "%e", "%z"}) {
     const Result result = fuse_text(attention("%x = mul(%s, %c)", std::string(", \"more\" = ") + value));

@@ -56,7 +56,9 @@ def expected_tokens(path, samples, count):
     told = json.loads((path / "generation_config.json").read_text())
     window = np.zeros((1, 30 * RATE), np.float32)
     window[0, :len(samples)] = samples
-    states = session("encoder_model").run(None, {"input_features": features(window).astype(np.float32)})[0]
+    encoder = session("encoder_model")
+    given = np.float16 if "float16" in encoder.get_inputs()[0].type else np.float32
+    states = encoder.run(None, {"input_features": features(window).astype(given)})[0].astype(np.float32)
     first, later = session("decoder_model"), session("decoder_with_past_model")
     prompt = [told["decoder_start_token_id"], told["lang_to_id"]["<|en|>"], told["task_to_id"]["transcribe"], told["no_timestamps_token_id"]]
     run = lambda part, inputs: dict(zip([port.name for port in part.get_outputs()], part.run(None, inputs)))
@@ -100,6 +102,44 @@ class Transcripts(unittest.TestCase):
             transcript = Transcriber(FOLDER / layout).transcribe(samples, language="en", max_tokens=12)
             self.assertEqual(transcript.tokens, wanted, layout)
             self.assertEqual(transcript.language, "en")
+
+    def test_an_encoder_of_16_bits_feeds_a_decoder_of_32(self):
+        import onnx
+
+        path = written.write(FOLDER / "half", SIZE, True)
+        model = onnx.load(path / "onnx/encoder_model.onnx")
+        graph, half = model.graph, onnx.TensorProto.FLOAT16
+        for node in graph.node:
+            node.input[:] = ["wide." + name if name == graph.input[0].name else name for name in node.input]
+            node.output[:] = ["wide." + name if name == graph.output[0].name else name for name in node.output]
+        ends = graph.input[0], graph.output[0]
+        for port in ends:
+            port.type.tensor_type.elem_type = half
+        widen, narrow = (onnx.helper.make_node("Cast", [a], [b], to=to) for a, b, to in (
+            (ends[0].name, "wide." + ends[0].name, onnx.TensorProto.FLOAT), ("wide." + ends[1].name, ends[1].name, half)))
+        nodes = [widen, *graph.node, narrow]
+        del graph.node[:]
+        graph.node.extend(nodes)
+        onnx.save(model, path / "onnx/encoder_model.onnx")
+        samples = speech(5)
+        tokens = Transcriber(path).transcribe(samples, language="en", max_tokens=6).tokens
+        self.assertEqual(tokens, [expected_tokens(path, samples, 6)])
+
+    def test_entries_of_configurations_may_be_null_or_lists(self):
+        path = written.write(FOLDER / "entries", SIZE, True)
+        samples = speech(5)
+        wanted = Transcriber(path).transcribe(samples, language="en", max_tokens=8).tokens
+        told = json.loads((path / "generation_config.json").read_text())
+        told.update(eos_token_id=[told["eos_token_id"], wanted[0][3]], max_length=None, decoder_start_token_id=[told["decoder_start_token_id"]])
+        told["suppress_tokens"] += [-1, 99999]
+        (path / "generation_config.json").write_text(json.dumps(told))
+        features_of = json.loads((path / "preprocessor_config.json").read_text())
+        (path / "preprocessor_config.json").write_text(json.dumps({**features_of, "n_fft": None}))
+        tokens = Transcriber(path).transcribe(samples, language="en", max_tokens=8).tokens
+        self.assertEqual(tokens, [wanted[0][:wanted[0].index(wanted[0][3])]])
+        (path / "generation_config.json").write_text(json.dumps({**told, "eos_token_id": "end"}))
+        with self.assertRaisesRegex(heddle.InputError, "eos_token_id: 'end' is no number"):
+            Transcriber(path).transcribe(samples, language="en")
 
     def test_the_language_is_found_out(self):
         self.assertIn(Transcriber(FOLDER / "split").transcribe(speech(2), max_tokens=2).language, ("en", "fr"))

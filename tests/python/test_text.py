@@ -48,6 +48,8 @@ def told_by_onnxruntime(path, prompt, count):
         inputs = {"input_ids": np.array([given]), "attention_mask": np.ones((1, seen), np.int64), **caches}
         if "position_ids" in ports:
             inputs["position_ids"] = np.arange(seen - len(given), seen)[None]
+        if "cache_position" in ports:
+            inputs["cache_position"] = np.arange(seen - len(given), seen)
         results = dict(zip(names, session.run(None, inputs)))
         caches = {name: results[name.replace("past_key_values", "present")] for name in caches}
         given = [int(results["logits"][0, -1].argmax())]
@@ -94,6 +96,44 @@ class Answers(unittest.TestCase):
         generator = Generator(path)
         answer = generator.generate(["in the"], max_tokens=6, ignore_end=True)[0]
         self.assertEqual(answer.tokens, told_by_onnxruntime(path / "plain.onnx", generator.encode("in the"), 6))
+
+    @unittest.skipUnless(ON_HOST, "the host checks inputs")
+    def test_places_in_the_cache_are_given(self):
+        path = written.write(pathlib.Path(FOLDER.name) / "places", SIZE, layout="plain")
+        model = onnx.load(path / "onnx/model.onnx")
+        rows = next(node.output[0] for node in model.graph.node if node.op_type == "Range")  # from the first new row on
+        for node in model.graph.node:
+            node.input[:] = ["cache_position" if name == rows else name for name in node.input]
+        model.graph.input.append(onnx.helper.make_tensor_value_info("cache_position", onnx.TensorProto.INT64, ["tokens"]))
+        onnx.save(model, path / "onnx/model.onnx")
+        generator = Generator(path)
+        answer = generator.generate([LONG], max_tokens=6, ignore_end=True)[0]
+        self.assertEqual(answer.tokens, told_by_onnxruntime(path / "onnx/model.onnx", generator.encode(LONG), 6))
+
+    @unittest.skipUnless(ON_HOST, "the host checks windows")
+    def test_keys_stay_within_a_sliding_window(self):
+        path = written.write(pathlib.Path(FOLDER.name) / "window", SIZE, layout="plain")
+        told = json.loads((path / "config.json").read_text())
+        (path / "config.json").write_text(json.dumps({**told, "sliding_window": 390}))
+        generator = Generator(path)
+        self.assertEqual(generator.context, 128)
+        columns = []
+        run = generator._decoder.run
+        generator._decoder.run = lambda arrays, out: columns.append(arrays["attention_mask"].shape[1]) or run(arrays, out)
+        answer = generator.generate(["in" * 120], ignore_end=True)[0]
+        self.assertEqual((len(answer.tokens), answer.finish), (8, "context"))
+        self.assertEqual(answer.tokens, told_by_onnxruntime(path / "onnx/model.onnx", generator.encode("in" * 120), 8))
+        self.assertLessEqual(max(columns), 390)
+
+    @unittest.skipUnless(ON_HOST, "streams are the host's")
+    def test_streams_of_one_generator_may_take_turns(self):
+        generator = Generator(folder("plain", layout="plain"))
+        alone = [generator.generate([prompt], max_tokens=6, ignore_end=True)[0].text for prompt in PROMPTS[:2]]
+        streams = [generator.stream([prompt], max_tokens=6, ignore_end=True) for prompt in PROMPTS[:2]]
+        texts = ["", ""]
+        for pieces in zip(*streams):
+            texts = [text + piece.text for text, piece in zip(texts, pieces)]
+        self.assertEqual(texts, alone)
 
     @unittest.skipUnless(ON_HOST, "caches grow on the host only")
     def test_caches_grow(self):

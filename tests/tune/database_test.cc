@@ -230,6 +230,24 @@ TEST_F(DatabaseTest, AReadOnlyFolderIsReadAndKeepsNothing) {
   ::chmod((dir_.path() + "/cache").c_str(), 0755);
 }
 
+TEST_F(DatabaseTest, FilesOfOlderFormatsAreNamedAndCleared) {
+  const std::string older = dir_.path() + "/cache/tune-2.sqlite";
+  std::filesystem::create_directory(dir_.path() + "/cache");
+  std::filesystem::permissions(dir_.path() + "/cache", std::filesystem::perms::owner_all);
+  std::ofstream(older) << "records";
+  size_t warnings = 0;
+  set_log_sink(
+      [&](LogLevel, std::string_view text) { warnings += text.find(older) != std::string_view::npos ? 1 : 0; });
+  Database database(path());
+  EXPECT_FALSE(database.find(kHere, "gemm"));
+  EXPECT_FALSE(database.find(kHere, "conv"));
+  EXPECT_EQ(warnings, 1u);
+  EXPECT_NE(database.note().find("heddle cache clear"), std::string::npos) << database.note();
+  EXPECT_TRUE(database.clear());
+  EXPECT_EQ(files("tune-2"), 0u);
+  EXPECT_EQ(database.note(), "");
+}
+
 TEST_F(DatabaseTest, AFolderThatCannotBeMadeKeepsNothing) {
   Database database(Database::path_in("/proc/nothing/here"));
   EXPECT_FALSE(database.find(kHere, "gemm"));

@@ -11,13 +11,16 @@ from heddle._options import refuse
 from heddle._tools import inspect
 from heddle.text.compiling import Compiler
 from heddle.text.folder import Declared, declared
-from heddle.text.graphs import Cache, Sampling, Step, choice, last_rows, stored
+from heddle.text.graphs import Cache, Sampling, Step, choice, latest, stored
 
 # Rows of a run over prompts: few numbers, so that prompts of all lengths share plans, and logits stay small.
 CHUNKS = (16, 64, 256)
+SLOTS = 64  # the slots of a cache are a multiple of it
 # Slots that a cache gets at once on a CPU, where a step takes the longer the more slots there are, used or not. On a GPU that
 # takes less time than kernels for another capacity.
 GROWTH = 256
+# The input of the compiled model that names the row of the logits: a model with a head computes no other row of them.
+_ROW = "logits_row"
 _PAST = re.compile(r"past_key_values\.(\d+)\.(key|value)")
 
 
@@ -36,6 +39,8 @@ class Decoder:
         self.shares = "com.microsoft.GroupQueryAttention" in told["operators"]
         if "attention_mask" not in self.inputs:
             self._unsupported("it has no input attention_mask, so that a cache cannot hold more rows than tokens")
+        if self.shares and "cache_position" in self.inputs:
+            self._unsupported("it has an input cache_position beside GroupQueryAttention, which counts keys by attention_mask")
         if not self.shares and "position_ids" not in self.inputs:
             self._unsupported("it has no input position_ids and counts positions by the length of its cache")
         logits = outputs.get("logits")
@@ -69,8 +74,11 @@ class Decoder:
         shapes.update(input_ids=(batch, 1), attention_mask=(batch, capacity if self.shares else capacity + 1))
         if "position_ids" in self.inputs:
             shapes["position_ids"] = (batch, 1)
-        alias = {c.present: c.past for c in self.caches} if self.shares else None
-        return self.compiler.model(self.path, shapes=shapes, alias=alias, values=self._values or None)
+        if "cache_position" in self.inputs:
+            shapes["cache_position"] = (1,)
+        pairs = {c.present: c.past for c in self.caches}
+        kind = "alias" if self.shares else "appended"
+        return self.compiler.model(self.path, shapes=shapes, values=self._values or None, **{kind: pairs}, rows={"logits": _ROW})
 
     def _find_caches(self, outputs: Mapping[str, Declared]) -> List[Cache]:
         caches = []
@@ -89,7 +97,7 @@ class Decoder:
         return caches
 
     def _require_known_inputs(self) -> None:
-        known = {"input_ids", "attention_mask", "position_ids", "use_cache_branch", "num_logits_to_keep", *(c.past for c in self.caches)}
+        known = {"input_ids", "attention_mask", "position_ids", "cache_position", "use_cache_branch", "num_logits_to_keep", *(c.past for c in self.caches)}
         unknown = [name for name in self.inputs if name not in known]
         if unknown or "input_ids" not in self.inputs:
             self._unsupported(f"it has the inputs {', '.join(unknown)}" if unknown else "it has no input input_ids")
@@ -114,16 +122,20 @@ class Session:
         self.batch = len(prompts)
         longest = max(len(prompt) for prompt in prompts)
         self._chunk = next((chunk for chunk in CHUNKS if longest <= chunk), CHUNKS[-1])
-        chunks = -(-longest // self._chunk)
+        # Rows of padding behind the last slot are dropped where caches are stored by a graph.
+        padded = -(-longest // self._chunk) * self._chunk if decoder.shares else longest
         self._longest, self._room, self._chosen = longest, room, 0
         ahead = min(room, GROWTH) if decoder.compiler.target == "cpu" else room
-        self.capacity = -(-max(chunks * self._chunk, longest + ahead) // 64) * 64
+        self.capacity = -(-max(padded, longest + ahead) // SLOTS) * SLOTS
+        self._most = max(self.capacity, -(-(longest + room) // SLOTS) * SLOTS)
+        self._places: Dict[Tuple[int, int], Any] = {}
         decoder.prepare(self.batch, self.capacity)
         self._array = decoder.compiler.array
         self._graph = decoder.compiler.graph
         self._draws = draws
         self._caches = {c.past: self._array(np.zeros((self.batch, c.heads, self.capacity, c.depth)), c.dtype) for c in decoder.caches}
         self._empty = {} if decoder.shares else {c.past: self._array(np.zeros((self.batch, c.heads, 0, c.depth)), c.dtype) for c in decoder.caches}
+        self._only_row = self._array(np.zeros(self.batch), "i64")
         self._state: Dict[str, Any] = {}
 
     def prefill(self) -> np.ndarray:
@@ -141,7 +153,7 @@ class Session:
     def step(self) -> np.ndarray:
         """Reads the tokens that were chosen last and returns the next ones."""
         at = self._state
-        return self._choose(self._run(1, at["token"], at["mask"], at["position"], at["slot"]))
+        return self._choose(self._run(1, at["token"], at["mask"], at["position"], at["slot"], self._only_row))
 
     @property
     def _fresh(self) -> int:
@@ -157,34 +169,43 @@ class Session:
         columns = rows if start == 0 else self.capacity + rows * self._fresh
         column = np.arange(columns)
         seen = (column < start) | (column >= columns - rows) if self._fresh else column < start + rows
+        row = self._array([len(prompt) - 1 - start for prompt in self._prompts], "i64")
         logits = self._run(rows, self._array(tokens, self._decoder.dtype("input_ids")),
                            self._array(np.tile(seen, (batch, 1)), self._decoder.dtype("attention_mask")),
                            self._array(np.tile(np.arange(start, start + rows), (batch, 1)), self._decoder.dtype("position_ids")),
-                           self._array(np.full((batch, 1), start), "i64"))
-        row = self._array([len(prompt) - 1 - start for prompt in self._prompts], "i64")
-        pick = self._graph(last_rows((self._decoder.logits, (batch, rows, self._decoder.words))))
-        return pick.run({"logits": logits, "row": row, "earlier": last})["last"]
+                           self._array(np.full((batch, 1), start), "i64"), row)
+        pick = self._graph(latest((self._decoder.logits, (batch, 1, self._decoder.words)), rows))
+        return pick.run({"logits": logits, "row": row, "earlier": last})["latest"]
 
-    def _run(self, rows: int, tokens: Any, mask: Any, positions: Any, slot: Any) -> Any:
+    def _run(self, rows: int, tokens: Any, mask: Any, positions: Any, slot: Any, row: Any) -> Any:
         decoder = self._decoder
         past = self.capacity if decoder.shares else mask.shape[1] - rows
         pasts = self._caches if past else self._empty
-        arrays = {"input_ids": tokens, "attention_mask": mask, **pasts}
+        arrays = {"input_ids": tokens, "attention_mask": mask, _ROW: row, **pasts}
         if "position_ids" in decoder.inputs:
             arrays["position_ids"] = positions
+        if "cache_position" in decoder.inputs:
+            arrays["cache_position"] = self._columns(past, rows)
         out = {c.present: self._caches[c.past] for c in decoder.caches} if decoder.shares else {}
         results = decoder.run(arrays, out)
         if not decoder.shares:
-            store = self._graph(stored(decoder.caches, self.batch, self.capacity, past, rows),
+            store = self._graph(stored(decoder.caches, self.batch, self.capacity, rows),
                                   alias={f"slots.{i}": c.past for i, c in enumerate(decoder.caches)})
             store.run({**{c.present: results[c.present] for c in decoder.caches}, **self._caches, "at": slot},
                       out={f"slots.{i}": self._caches[c.past] for i, c in enumerate(decoder.caches)})
         return results["logits"]
 
+    def _columns(self, past: int, rows: int) -> Any:
+        """The columns of a step's own keys among all keys."""
+        if (past, rows) not in self._places:
+            self._places[past, rows] = self._array(np.arange(past, past + rows), self._decoder.dtype("cache_position"))
+        return self._places[past, rows]
+
     def _grow(self) -> None:
-        self.capacity += GROWTH
+        more = min(GROWTH, self._most - self.capacity)
+        self.capacity += more
         for cache in self._decoder.caches:
-            rows = np.pad(self._caches[cache.past].numpy(), ((0, 0), (0, 0), (0, GROWTH), (0, 0)))
+            rows = np.pad(self._caches[cache.past].numpy(), ((0, 0), (0, 0), (0, more), (0, 0)))
             self._caches[cache.past] = self._array(rows, cache.dtype)
 
     def _choose(self, logits: Any) -> np.ndarray:

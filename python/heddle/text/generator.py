@@ -1,13 +1,13 @@
 """Text from a language model."""
 import time
 from dataclasses import dataclass, field
-from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Union
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple, Union
 
 import numpy as np
 
 from heddle._options import refuse
 from heddle.text.compiling import Compiler
-from heddle.text.decoder import CHUNKS, Decoder, Session
+from heddle.text.decoder import CHUNKS, SLOTS, Decoder, Session
 from heddle.text.folder import Folder
 from heddle.text.graphs import Sampling
 from heddle.text.tokens import TextStream, Tokenizer
@@ -57,7 +57,7 @@ class Generator:
 
     `variant` picks among the files of different weights: "fp32", "fp16", "q4", "q4f16", "q8", "int8", "uint8", "bnb4"; None takes the
     first that the folder has. `target`, `precision`, `threads` and `progress` are those of heddle.compile(). The answers so
-    far are in `answers`, and the times in `timing`. Raises heddle.MissingFileError for files that the folder lacks,
+    far of the last call are in `answers`, and its times in `timing`. Several calls may be under way at once. Raises heddle.MissingFileError for files that the folder lacks,
     heddle.InputError and heddle.UnsupportedError for models that are no decoder with caches.
     """
 
@@ -80,10 +80,10 @@ class Generator:
         window = config.get("sliding_window")
         if isinstance(window, int) and config.get("use_sliding_window", True) and not self._decoder.shares:
             # The distance of keys in the cache is that of their tokens only while all of them are inside the window.
-            limits.append(window - CHUNKS[-1])
+            limits.append(_slots_within(window))
         if self._folder.family in _MASKS_OF_CONTEXT and not self._decoder.shares:
             # Their masks are cut out of a constant of all positions, of which a chunk takes some beyond the cache.
-            limits = [limit - CHUNKS[-1] for limit in limits]
+            limits = [_slots_within(limit) for limit in limits]
         return min(limits, default=None)
 
     @property
@@ -107,9 +107,10 @@ class Generator:
 
     def generate(self, prompts: Sequence[Any], **options: Any) -> List[Answer]:
         """The answers to the prompts, with the options of stream()."""
-        for _ in self.stream(prompts, **options):
+        answers: List[Answer] = []
+        for _ in self._pieces(answers, prompts, **options):
             pass
-        return self.answers
+        return answers
 
     def stream(self, prompts: Sequence[Any], *, max_tokens: Optional[int] = None, sampling: Optional[Sampling] = None, seed: int = 0,
                stop: Sequence[str] = (), ignore_end: bool = False, prepare: bool = False) -> Iterator[Piece]:
@@ -121,6 +122,14 @@ class Generator:
         depend on the other prompts. `prepare` runs the
         graphs once before the time is taken. Raises heddle.InputError for a prompt that is empty or too long.
         """
+        answers: List[Answer] = []
+        return self._pieces(answers, prompts, max_tokens=max_tokens, sampling=sampling, seed=seed, stop=stop, ignore_end=ignore_end,
+                            prepare=prepare)
+
+    def _pieces(self, answers: List[Answer], prompts: Sequence[Any], *, max_tokens: Optional[int] = None,
+                sampling: Optional[Sampling] = None, seed: int = 0, stop: Sequence[str] = (), ignore_end: bool = False,
+                prepare: bool = False) -> Iterator[Piece]:
+        """stream(), which adds the answers to a list."""
         if isinstance(prompts, str):
             refuse("prompts", "it is a text, not a list of prompts", "Give [prompt]")
         stop = [stop] if isinstance(stop, str) else list(stop)
@@ -138,38 +147,26 @@ class Generator:
         if prepare:
             session.prefill()
             session.step()
-        self.answers = [Answer() for _ in rows]
-        self.timing = Timing(prompt_tokens=sum(map(len, rows)))
+        answers.extend(Answer() for _ in rows)
+        timing = Timing(prompt_tokens=sum(map(len, rows)))
+        self.answers, self.timing = answers, timing
         ends = set() if ignore_end else self._ends()
         texts = [TextStream(self.tokenizer, stop) for _ in rows]
         begin = time.perf_counter()
         tokens = session.prefill()
-        self.timing.first_s = time.perf_counter() - begin
+        timing.first_s = time.perf_counter() - begin
         for turn in range(room):
             if turn > 0:
                 begin = time.perf_counter()
                 tokens = session.step()
-                self.timing.steps_s += time.perf_counter() - begin
-                self.timing.step_tokens += sum(not answer.finish for answer in self.answers)
-            for row, answer in enumerate(self.answers):
+                timing.steps_s += time.perf_counter() - begin
+                timing.step_tokens += sum(not answer.finish for answer in answers)
+            for row, answer in enumerate(answers):
                 if not answer.finish:
-                    yield self._taken(row, int(tokens[row]), texts[row], ends, cut if turn + 1 == room else "")
-            if all(answer.finish for answer in self.answers):
+                    piece, finish = _taken(answer, int(tokens[row]), texts[row], ends, cut if turn + 1 == room else "")
+                    yield Piece(row, piece, finish)
+            if all(answer.finish for answer in answers):
                 return
-
-    def _taken(self, row: int, token: int, text: TextStream, ends: Set[int], at_end: str) -> Piece:
-        answer = self.answers[row]
-        if token in ends:
-            piece, finish = text.end(), "stop"
-        else:
-            answer.tokens.append(token)
-            piece, stopped = text.add(token)
-            finish = "stop" if stopped else at_end
-            if finish and not stopped:
-                piece += text.end()
-        answer.text += piece
-        answer.finish = finish
-        return Piece(row, piece, finish)
 
     def _room(self, rows: Sequence[Sequence[int]], max_tokens: Optional[int]) -> Any:
         """Tokens of an answer, and how an answer of that many ends."""
@@ -201,6 +198,26 @@ class Generator:
         for given in (self._folder.generation.get("eos_token_id", self._folder.config.get("eos_token_id")), self.tokenizer.end()):
             ends.update(given if isinstance(given, list) else [] if given is None else [given])
         return ends
+
+
+def _taken(answer: Answer, token: int, text: TextStream, ends: Set[int], at_end: str) -> Tuple[str, str]:
+    """Adds a token to an answer: the text that is known with it, and why the answer ends, if it does."""
+    if token in ends:
+        piece, finish = text.end(), "stop"
+    else:
+        answer.tokens.append(token)
+        piece, stopped = text.add(token)
+        finish = "stop" if stopped else at_end
+        if finish and not stopped:
+            piece += text.end()
+    answer.text += piece
+    answer.finish = finish
+    return piece, finish
+
+
+def _slots_within(columns: int) -> int:
+    """Slots of a cache whose keys and those of a chunk lie within this many columns."""
+    return max(0, (columns - CHUNKS[-1]) // SLOTS * SLOTS)
 
 
 def _require_decoder(folder: Folder) -> None:

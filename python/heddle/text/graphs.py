@@ -134,36 +134,27 @@ def choice(logits: Tuple[str, Shape], how: Sampling, draws: int, step: Step) -> 
     return w.text(results, names)
 
 
-def last_rows(logits: Tuple[str, Shape]) -> str:
-    """(logits [batch, rows, words], row i64[batch], earlier [batch, 1, words]) -> for each sequence its row of the logits, or
-    the earlier one where the row lies outside."""
-    dtype, (batch, rows, words) = logits
+def latest(logits: Tuple[str, Shape], rows: int) -> str:
+    """(logits [batch, 1, words] of one row, row i64[batch], earlier [batch, 1, words]) -> the logits of the sequences whose row is
+    one of the `rows` of this run, the earlier ones of the others."""
+    dtype, shape = logits
     w = Writer()
-    given = w.parameter(dtype, (batch, rows, words), "logits")
-    row = w.parameter("i64", (batch,), "row")
-    earlier = w.parameter(dtype, (batch, 1, words), "earlier")
-    inside = _same(w, "and", _same(w, "ge", row, w.constant(0, "i64", (batch,))), _same(w, "lt", row, w.constant(rows, "i64", (batch,))))
-    near = _same(w, "min", _same(w, "max", row, w.constant(0, "i64", (batch,))), w.constant(rows - 1, "i64", (batch,)))
-    index = w.emit("reshape", [near], "i64", (batch, 1), shape=[batch, 1])
-    picked = w.emit("gather_nd", [given, index], dtype, (batch, words), batch_dims=1)
-    picked = w.emit("reshape", [picked], dtype, (batch, 1, words), shape=[batch, 1, words])
-    chosen = w.emit("select", [_spread(w, inside, (batch, 1, words), [0]), picked, earlier], dtype, (batch, 1, words))
-    return w.text([chosen], ["last"])
+    given = w.parameter(dtype, shape, "logits")
+    row = w.parameter("i64", shape[:1], "row")
+    earlier = w.parameter(dtype, shape, "earlier")
+    inside = _same(w, "and", _same(w, "ge", row, w.constant(0, "i64", row.shape)), _same(w, "lt", row, w.constant(rows, "i64", row.shape)))
+    return w.text([w.emit("select", [_spread(w, inside, shape, [0]), given, earlier], dtype, shape)], ["latest"])
 
 
-def stored(caches: Sequence[Cache], batch: int, columns: int, past: int, fresh: int) -> str:
-    """(each present [batch, heads, past + fresh, depth], each cache [batch, heads, columns, depth], at i64[batch, 1]) -> `slots.N`:
-    cache N with the fresh rows from slot `at` on; rows that lie outside are dropped."""
+def stored(caches: Sequence[Cache], batch: int, columns: int, fresh: int) -> str:
+    """(each present [batch, heads, fresh, depth], each cache [batch, heads, columns, depth], at i64[batch, 1]) -> `slots.N`: cache N
+    with the fresh rows from slot `at` on; rows that lie outside are dropped."""
     w = Writer()
-    presents: List[Value] = [w.parameter(c.dtype, (batch, c.heads, past + fresh, c.depth), f'"{c.present}"') for c in caches]
+    rows: List[Value] = [w.parameter(c.dtype, (batch, c.heads, fresh, c.depth), f'"{c.present}"') for c in caches]
     kept: List[Value] = [w.parameter(c.dtype, (batch, c.heads, columns, c.depth), f'"{c.past}"') for c in caches]
     at = w.parameter("i64", (batch, 1), "at")
     index = (batch, 1, fresh, 1)
     slot = _same(w, "add", _spread(w, at, index, [0, 1]), _iota(w, index, 2))
-    results = []
-    for cache, present, old in zip(caches, presents, kept):
-        rows = (batch, cache.heads, fresh, cache.depth)
-        new = w.emit("slice", [present], cache.dtype, rows, starts=[0, 0, past, 0],
-                     limits=[batch, cache.heads, past + fresh, cache.depth], strides=[1, 1, 1, 1])
-        results.append(w.emit("scatter_elements", [old, slot, new], cache.dtype, old.shape, dim=2, reduction="none", drop=1))
+    results = [w.emit("scatter_elements", [old, slot, new], new.dtype, old.shape, dim=2, reduction="none", drop=1)
+               for new, old in zip(rows, kept)]
     return w.text(results, [f"slots.{i}" for i in range(len(caches))])

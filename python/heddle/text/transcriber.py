@@ -102,9 +102,9 @@ class Transcriber:
         self.tokenizer = Tokenizer(self._folder)
         self.tokenizer.require_fit(self._words, str(first))
         features = self._folder.json("preprocessor_config.json", needed=True)
-        number = lambda name, otherwise: int(features.get(name, otherwise))
+        number = lambda name, otherwise: _numbers(name, features, otherwise=[otherwise])[0]
         self._rate, self._window, self._hop = number("sampling_rate", 16000), number("n_fft", 400), number("hop_length", 160)
-        self._bands, self._samples = number("feature_size", 80), number("chunk_length", 30) * number("sampling_rate", 16000)
+        self._bands, self._samples = number("feature_size", 80), number("chunk_length", 30) * self._rate
         self._encoder: Optional[Model] = None
 
     def transcribe(self, recording: Any, *, language: Optional[str] = None, task: str = "transcribe", max_tokens: Optional[int] = None) -> Transcript:
@@ -142,20 +142,33 @@ class Transcriber:
         features = self._graph(text, constants=constants).run({"samples": self._array(windows, "f32")})["features"]
         if self._encoder is None:
             self._encoder = self._compiler.model(self._encoder_path, shapes={"input_features": features.shape})
-        return next(iter(self._encoder.run({"input_features": features}).values()))
+        wanted = next(port.dtype for port in self._encoder.inputs if port.name == "input_features")
+        states = next(iter(self._encoder.run({"input_features": self._as(features, "f32", wanted)}).values()))
+        of_decoder = self._first.inputs.get("encoder_hidden_states")
+        made = self._encoder.outputs[0].dtype
+        return self._as(states, made, of_decoder.dtype if of_decoder else made)
+
+    def _as(self, value: Any, dtype: str, wanted: str) -> Any:
+        """A tensor of `dtype` on the device as one of the wanted type: exports may have an encoder of f16 and a decoder of f32."""
+        if dtype == wanted:
+            return value
+        w = Writer()
+        given = w.parameter(dtype, tuple(value.shape), "given")
+        text = w.text([w.emit("cast", [given], wanted, given.shape, to=Word(wanted))], ["cast"])
+        return self._graph(text).run({"given": value})["cast"]
 
     def _prompt(self, states: Any, language: Optional[str], task: str) -> Tuple[List[int], str]:
         """The tokens before the text, and the language."""
         given, config = self._folder.generation, self._folder.config
-        start = int(given.get("decoder_start_token_id", config.get("decoder_start_token_id", 50258)))
-        plain = given.get("no_timestamps_token_id", self.tokenizer.number("<|notimestamps|>"))
-        rest = [] if plain is None else [int(plain)]
-        languages: Mapping[str, int] = given.get("lang_to_id", {})
+        start = _numbers("decoder_start_token_id", given, config, otherwise=[50258])[0]
+        plain = self.tokenizer.number("<|notimestamps|>")
+        rest = _numbers("no_timestamps_token_id", given, otherwise=[] if plain is None else [plain])[:1]
+        languages: Mapping[str, int] = given.get("lang_to_id") or {}
         if not languages:  # of English only
             if language not in (None, "en") or task != "transcribe":
                 refuse("language", "the model is for English only", "Leave out language and task, or use a multilingual model")
             return [start, *rest], ""
-        tasks: Mapping[str, int] = given.get("task_to_id", {})
+        tasks: Mapping[str, int] = given.get("task_to_id") or {}
         if task not in tasks:
             refuse("task", f"there is no task {task}", f"{did_you_mean(task, tasks)}The tasks are {', '.join(tasks)}")
         if language is None:
@@ -177,18 +190,23 @@ class Transcriber:
             inputs[port.name] = self._array(np.zeros((batch, port.extents[1], 1, port.extents[3])), port.dtype)
         return inputs
 
+    def _words_in(self, name: str) -> List[int]:
+        """Tokens of a list in generation_config.json that the model has; -1 stands for none."""
+        return [token for token in _numbers(name, self._folder.generation, otherwise=[]) if 0 <= token < self._words]
+
     def _pick(self, logits: Any, bias: Any) -> Any:
         return self._graph(_best(self._logits, *logits.shape)).run({"logits": logits, "bias": bias})["token"]
 
     def _decode(self, states: Any, prompt: Sequence[int], max_tokens: Optional[int]) -> List[List[int]]:
         batch, given, config = states.shape[0], self._folder.generation, self._folder.config
-        end = int(given.get("eos_token_id", config.get("eos_token_id", 50257)))
-        most = int(given.get("max_length", config.get("max_target_positions", 448))) - len(prompt)
+        ends = _numbers("eos_token_id", given, config, otherwise=[50257])
+        positions = _numbers("max_target_positions", config, otherwise=[448])
+        most = _numbers("max_length", given, otherwise=positions)[0] - len(prompt)
         most = most if max_tokens is None else min(most, max_tokens)
         bias = np.zeros(self._words, np.float32)
-        bias[[token for token in given.get("suppress_tokens") or [] if token >= 0]] = -np.inf
+        bias[self._words_in("suppress_tokens")] = -np.inf
         begin = bias.copy()
-        begin[[token for token in given.get("begin_suppress_tokens") or [] if token >= 0]] = -np.inf
+        begin[self._words_in("begin_suppress_tokens")] = -np.inf
         results = self._first.run(self._first_inputs(states, prompt))
         token = self._pick(results["logits"], self._array(begin, "f32"))
         inputs: Dict[str, Any] = {"encoder_hidden_states": states}
@@ -198,7 +216,7 @@ class Transcriber:
         ended = [False] * batch
         for turn in range(most):
             for row, number in enumerate(token.numpy()[:, 0]):
-                ended[row] = ended[row] or int(number) == end
+                ended[row] = ended[row] or int(number) in ends
                 if not ended[row]:
                     texts[row].append(int(number))
             if all(ended) or turn + 1 == most:
@@ -207,6 +225,19 @@ class Transcriber:
             results = self._later.run({**inputs, "input_ids": token})
             token = self._pick(results["logits"], later)
         return texts
+
+
+def _numbers(name: str, *configs: Mapping[str, Any], otherwise: List[int]) -> List[int]:
+    """The numbers that the first configuration with an entry of this name has there, one or a list; null stands for none."""
+    for config in configs:
+        found = config.get(name)
+        if found is None or found == []:
+            continue
+        numbers = found if isinstance(found, list) else [found]
+        if not all(isinstance(number, int) for number in numbers):
+            refuse(name, f"{found!r} is no number and no list of numbers", "Correct the entry in the model's configuration")
+        return numbers
+    return otherwise
 
 
 def _present(past: str) -> str:

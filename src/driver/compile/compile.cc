@@ -174,7 +174,7 @@ const Settings& Session::settings(const CompileOptions& options) {
 onnx::Imported Session::import(const CompileOptions& options) {
   if (file_ == nullptr) return import_file(path_, options);
   onnx::Imported imported = file_->import(import_options(options));
-  bind_constants(path_, options, imported.graph);
+  change_interface(path_, options, imported.graph);
   return imported;
 }
 

@@ -21,7 +21,7 @@ struct BatchPlace {
 // The outermost extents that the model leaves open, as far as they are as large as the first of them, and wherever else
 // the model names one of these.
 std::vector<BatchPlace> places_of_batch(const std::vector<onnx::ModelFile::InputDims>& inputs,
-                                   const std::map<std::string, Shape>& shapes) {
+                                        const std::map<std::string, Shape>& shapes) {
   std::vector<BatchPlace> open;
   for (const auto& input : inputs) {
     const auto shape = shapes.find(input.name);
@@ -74,6 +74,7 @@ std::vector<CompileOptions> learn_batch(Session& session, const CompileOptions& 
     auto [plan, graph] = watch(other);
     plans.push_back(std::move(plan));
     for (const ir::Graph::Port& input : graph->inputs()) other.shapes[input.name] = graph->shape(input.value);
+    for (const auto& [output, input] : other.rows) other.shapes.erase(input);  // the output's batch decides
     const std::vector<BatchPlace> places = places_of_batch(inputs, other.shapes);
     const int64_t batch = places.empty() ? 0 : places[0].extent;
     for (const int64_t another : other_batches(batch)) {

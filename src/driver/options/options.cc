@@ -144,6 +144,13 @@ void resolve_hip(const std::string& name, int device, int threads, Settings& set
   }
 }
 
+std::pair<std::string, std::string> output_and_input(const std::string& text, const char* where, const char* remedy) {
+  const size_t at = text.rfind('=');
+  if (at == std::string::npos || at == 0 || at + 1 == text.size())
+    fail(ErrorCode::kInvalidArgument, where, fmt::format("\"{}\" is not of the form OUTPUT=INPUT", text), remedy);
+  return {text.substr(0, at), text.substr(at + 1)};
+}
+
 }  // namespace
 
 void add_alias(CompileOptions& options, const std::string& text, const char* where) {
@@ -151,12 +158,20 @@ void add_alias(CompileOptions& options, const std::string& text, const char* whe
     options.alias_updates = true;
     return;
   }
-  const size_t at = text.rfind('=');
-  if (at == std::string::npos || at == 0 || at + 1 == text.size()) {
-    fail(ErrorCode::kInvalidArgument, where, fmt::format("\"{}\" is not of the form OUTPUT=INPUT", text),
-         "Name an output and an input of its type and shape, as in present.*=past.*, or write auto");
-  }
-  options.alias[text.substr(0, at)] = text.substr(at + 1);
+  const auto [output, input] = output_and_input(
+      text, where, "Name an output and an input of its type and shape, as in present.*=past.*, or write auto");
+  options.alias[output] = input;
+}
+
+void add_rows(CompileOptions& options, const std::string& text, const char* where) {
+  const auto [output, input] = output_and_input(text, where, "Name an output and the input to add, as in logits=last");
+  options.rows[output] = input;
+}
+
+void add_appended(CompileOptions& options, const std::string& text, const char* where) {
+  const auto [output, input] =
+      output_and_input(text, where, "Name an output and the input to which it appends, as in present.*=past.*");
+  options.appended[output] = input;
 }
 
 std::string meant_word(std::string_view word, const Words& known) {
@@ -242,6 +257,8 @@ Hash128 settings_hash(const CompileOptions& options, const Settings& settings) {
   hasher.add(static_cast<int64_t>(stitch.mapping));
   hasher.add(int64_t{options.alias_updates});
   for (const auto& [output, input] : options.alias) hasher.add("alias").add(output).add(input);
+  for (const auto& [output, input] : options.rows) hasher.add("rows").add(output).add(input);
+  for (const auto& [output, input] : options.appended) hasher.add("appended").add(output).add(input);
   for (const auto& [name, shape] : options.shapes) hasher.add("shape").add(name).add(to_string(shape));
   for (const auto& [name, value] : options.values) {
     hasher.add("value").add(name).add(to_string(value.dtype())).add(to_string(value.shape()));

@@ -45,6 +45,12 @@ void check_runs_here(const std::string& plan, const std::string& fingerprint, in
 // (CompileOptions::alias) or "auto" (alias_updates). Throws kInvalidArgument with the option's name.
 void add_alias(CompileOptions& options, const std::string& text, const char* where);
 
+// Adds "OUTPUT=INPUT" to CompileOptions::rows. Throws kInvalidArgument with the option's name.
+void add_rows(CompileOptions& options, const std::string& text, const char* where);
+
+// Adds "OUTPUT=INPUT" to CompileOptions::appended. Throws kInvalidArgument with the option's name.
+void add_appended(CompileOptions& options, const std::string& text, const char* where);
+
 // Returns "Did you mean f16? " for a word that is not in `known`. The suggestion is a known word of which `word` is a
 // common synonym ("half"), else the known word with the most similar spelling. Returns "" if no known word is similar.
 std::string meant_word(std::string_view word, const std::vector<std::string_view>& known);

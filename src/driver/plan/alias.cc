@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/near_miss.h"
+#include "driver/shapes/pattern.h"
 #include "passes/simplify/update_in_place.h"
 
 namespace heddle::driver {
@@ -19,15 +20,6 @@ using runtime::Step;
 
 [[noreturn]] void refuse(const std::string& why, const std::string& remedy) {
   fail(ErrorCode::kInvalidArgument, "alias", why, remedy);
-}
-
-// What the star of a pattern stands for in `name`; the name itself where the pattern has none; nothing: no match.
-std::optional<std::string> star_of(std::string_view pattern, std::string_view name) {
-  const size_t star = pattern.find('*');
-  if (star == std::string_view::npos) return pattern == name ? std::optional(std::string(name)) : std::nullopt;
-  const std::string_view head = pattern.substr(0, star), tail = pattern.substr(star + 1);
-  if (name.size() < head.size() + tail.size() || !name.starts_with(head) || !name.ends_with(tail)) return std::nullopt;
-  return std::string(name.substr(head.size(), name.size() - head.size() - tail.size()));
 }
 
 std::vector<std::string_view> names_of(const std::vector<Graph::Port>& ports) {
@@ -81,7 +73,7 @@ void set_pattern(Graph& graph, const std::string& to, const std::string& from) {
     const std::optional<std::string> text = star_of(to, graph.outputs()[output].name);
     if (!text) continue;
     any = true;
-    set_alias(graph, output, find_port(graph.inputs(), std::string(from).replace(star, 1, *text), "input"));
+    set_alias(graph, output, find_port(graph.inputs(), with_star(from, *text), "input"));
   }
   if (any) return;
   refuse(fmt::format("no output matches \"{}\"", to),

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/file/file.h"
 #include "base/near_miss.h"
+#include "driver/shapes/output_parts.h"
 #include "ir/text/text.h"
 #include "ir/tile_call.h"
 #include "ir/verify.h"
@@ -69,6 +70,8 @@ ir::Graph with_constants(const ir::Graph& from, const std::map<std::string, Tens
 
 }  // namespace
 
+namespace {
+
 void bind_constants(const std::string& path, const CompileOptions& options, ir::Graph& graph) {
   if (options.constants.empty()) return;
   for (const auto& [name, value] : options.constants) {
@@ -82,6 +85,21 @@ void bind_constants(const std::string& path, const CompileOptions& options, ir::
   graph = with_constants(graph, options.constants);
 }
 
+// Without the inputs that CompileOptions::rows adds.
+template <typename T>
+std::map<std::string, T> of_model(std::map<std::string, T> by_name, const CompileOptions& options) {
+  for (const auto& [output, input] : options.rows) by_name.erase(input);
+  return by_name;
+}
+
+}  // namespace
+
+void change_interface(const std::string& path, const CompileOptions& options, ir::Graph& graph) {
+  bind_constants(path, options, graph);
+  keep_appended(path, options, graph);
+  select_rows(path, options, graph);
+}
+
 Hash128 operators_hash(const std::string& path, const CompileOptions& options) {
   Hasher hasher;
   if (!options.operators.empty() && !is_ir_file(path)) add_programs(import_file(path, options).graph, hasher);
@@ -93,8 +111,8 @@ bool is_ir_file(const std::string& path) {
 }
 
 onnx::ImportOptions import_options(const CompileOptions& options) {
-  return {.shapes = options.shapes,
-          .values = options.values,
+  return {.shapes = of_model(options.shapes, options),
+          .values = of_model(options.values, options),
           .absent = {},
           .operators = options.operators,
           .links = options.external_data_links ? onnx::DataLinks::kFollow : onnx::DataLinks::kRefuse,
@@ -104,13 +122,13 @@ onnx::ImportOptions import_options(const CompileOptions& options) {
 onnx::Imported import_file(const std::string& path, const CompileOptions& options) {
   if (!is_ir_file(path)) {
     onnx::Imported imported = onnx::import_model(path, import_options(options));
-    bind_constants(path, options, imported.graph);
+    change_interface(path, options, imported.graph);
     return imported;
   }
   onnx::Imported imported{ir::parse(MappedFile::read(path)->text()), {}, {}, {}, {}, {}, {}, {}};
   ir::verify(imported.graph);
-  check_shapes(path, imported.graph, options.shapes);
-  bind_constants(path, options, imported.graph);
+  check_shapes(path, imported.graph, of_model(options.shapes, options));
+  change_interface(path, options, imported.graph);
   for (const ir::Graph::Port& port : imported.graph.outputs()) {
     imported.outputs.push_back({port.name, onnx::OutputInfo::Kind::kTensor, {}, {}});
   }

@@ -19,9 +19,10 @@ onnx::ImportOptions import_options(const CompileOptions& options);
 // model and throws the errors of the import.
 Hash128 operators_hash(const std::string& path, const CompileOptions& options);
 
-// Replaces inputs by the constants that CompileOptions::constants gives for their names. Throws kInvalidInput if a
-// named input does not exist or has another type.
-void bind_constants(const std::string& path, const CompileOptions& options, ir::Graph& graph);
+// Replaces inputs by the constants that CompileOptions::constants gives for their names, and reduces outputs to what
+// CompileOptions::rows and CompileOptions::appended want of them. Throws kInvalidInput if a named input or output does
+// not exist or has another type.
+void change_interface(const std::string& path, const CompileOptions& options, ir::Graph& graph);
 
 // Imports a model file: ONNX or textual IR. Textual IR has fixed shapes. Throws the errors of onnx::import_model and
 // ir::parse. Throws kInvalidInput if the options name an input that the textual IR does not have or that has another

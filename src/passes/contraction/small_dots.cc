@@ -5,7 +5,7 @@
 
 #include "ir/builder.h"
 #include "ir/rewrite.h"
-#include "passes/contraction/dot_side.h"
+#include "passes/rewrite/dot_side.h"
 #include "passes/rewrite/view.h"
 
 namespace heddle::passes {

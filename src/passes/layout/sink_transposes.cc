@@ -285,7 +285,8 @@ std::vector<Rule> make_sinking_rules() {
 
 ir::Graph sink_transposes(const ir::Graph& graph, const PassContext&) {
   static const std::vector<Rule> rules = make_sinking_rules();
-  static const RuleTable table{arithmetic_rules(), layout_rules(), indexing_rules(), contraction_rules(), rules};
+  static const RuleTable table{arithmetic_rules(),     layout_rules(),      indexing_rules(),
+                               shared_operand_rules(), contraction_rules(), rules};
   return apply_rules(graph, table);
 }
 

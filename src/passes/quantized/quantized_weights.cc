@@ -16,10 +16,10 @@
 #include "ir/reference/eval.h"
 #include "ir/reference/scalar.h"
 #include "ir/rewrite.h"
-#include "passes/contraction/dot_side.h"
 #include "passes/quantized/byte_fields.h"
 #include "passes/quantized/constant_values.h"
 #include "passes/rewrite/digits.h"
+#include "passes/rewrite/dot_side.h"
 #include "passes/simplify/constant_kernels.h"
 
 namespace heddle::passes {

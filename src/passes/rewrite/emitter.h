@@ -99,6 +99,7 @@ std::span<const Rule> arithmetic_rules();
 std::span<const Rule> layout_rules();
 std::span<const Rule> indexing_rules();
 std::span<const Rule> contraction_rules();
+std::span<const Rule> shared_operand_rules();
 
 // Converts a dimension to an index of a container.
 inline size_t at(int64_t dim) {

@@ -5,7 +5,8 @@
 namespace heddle::passes {
 
 const RuleTable& canonical_rules() {
-  static const RuleTable table{arithmetic_rules(), layout_rules(), indexing_rules(), contraction_rules()};
+  static const RuleTable table{arithmetic_rules(), layout_rules(), indexing_rules(), shared_operand_rules(),
+                               contraction_rules()};
   return table;
 }
 

@@ -45,7 +45,8 @@ TEST(ConstantMasks, CausalWindowedAndPrefixMasksAreComparisons) {
   EXPECT_FALSE(stays_constant(mask([](int64_t row, int64_t column) { return column < 20 || column <= row; })));
   EXPECT_FALSE(stays_constant(mask([](int64_t row, int64_t column) { return column >= 2 * row; })));
   EXPECT_TRUE(stays_constant(mask([](int64_t row, int64_t column) { return (row + column) % 3 == 0; })));
-  EXPECT_TRUE(stays_constant(mask([](int64_t row, int64_t column) { return column <= row && (row != 40 || column != 7); })));
+  EXPECT_TRUE(
+      stays_constant(mask([](int64_t row, int64_t column) { return column <= row && (row != 40 || column != 7); })));
 }
 
 TEST(ConstantMasks, VectorsThatCountAreIotas) {

@@ -43,32 +43,6 @@ Result dot_transpose(const Match& m) {
   return {};
 }
 
-// A batch dimension over which the right side only repeats is a free dimension of the left side, provided that the left
-// side has its batch dimensions in front (the order of the result is then the same).
-Result dot_broadcast(const Match& m) {
-  if (!m.e.is(m.in[1], Op::kBroadcast)) return {};
-  const Node& wide = m.e.def(m.in[1]);
-  const Ints &lhs_batch = m.attrs.ints("lhs_batch"), &rhs_batch = m.attrs.ints("rhs_batch");
-  if (lhs_batch != counting(lhs_batch.size()) || m.e.shape(wide.inputs[0]).empty()) return {};
-  const Ints& dims = wide.attrs.ints("dims");
-  const Shape& small = m.e.shape(wide.inputs[0]);
-  // All batch dimensions must be repeated, everything else must not be.
-  for (int64_t d : rhs_batch) {
-    if (index_of(dims, d) >= 0) return {};
-  }
-  Ints to_small(m.e.shape(m.in[1]).size(), -1);
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (small[i] != m.e.shape(m.in[1])[at(dims[i])]) return {};
-    to_small[at(dims[i])] = static_cast<int64_t>(i);
-  }
-  if (rhs_batch.empty() || dims.size() + rhs_batch.size() != to_small.size()) return {};
-  Attrs attrs = m.attrs;
-  attrs.set("lhs_batch", Ints{});
-  attrs.set("rhs_batch", Ints{});
-  attrs.set("rhs_contract", mapped(m.attrs.ints("rhs_contract"), to_small));
-  return m.e.emit(Op::kDot, {m.in[0], wide.inputs[0]}, attrs);
-}
-
 // The dimensions that a reshape merges into its first one, without those of extent 1, while it keeps the others; empty
 // if that is not all it does.
 Shape merged_in_front(const Match& m, ValueId v) {
@@ -223,7 +197,6 @@ Result window_pad(const Match& m) {
 std::span<const Rule> contraction_rules() {
   static constexpr Rule kRules[] = {
       {Op::kDot, "dot_transpose", dot_transpose},
-      {Op::kDot, "dot_broadcast", dot_broadcast},
       {Op::kDot, "dot_batches", dot_batches},
       {Op::kDot, "dot_scale", dot_scale},
       {Op::kConv, "conv_pad", conv_pad},
