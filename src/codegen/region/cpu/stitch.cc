@@ -40,6 +40,12 @@ bool picks_neighbours(const schedule::ExprPool& pool, const Stage& stage) {
   });
 }
 
+// Two vectors of integers are narrowed to one of 16-bit numbers in fewer instructions than one by one.
+bool narrows_to_shorts(const Piece& piece) {
+  return std::any_of(piece.stores.begin(), piece.stores.end(),
+                     [](const Store& s) { return is_int(s.dtype) && size_of(s.dtype) == 2; });
+}
+
 class StitchWriter {
  public:
   StitchWriter(const schedule::KernelDesc& desc, const CpuStitchDesc& body, const schedule::Config& config, bool marked,
@@ -273,16 +279,10 @@ class StitchWriter {
     const bool settles = rows && c_.long_sums;
     const std::string head = rows ? "" : stream_head(piece, v, bounds.first);
     const bool unroll = c_.unroll > 1 && head.empty();
-    const bool pairs = stage.reductions.empty() && !unroll && head.empty() && narrows(piece);
+    const bool pairs = stage.reductions.empty() && !unroll && head.empty() && narrows_to_shorts(piece);
     c_.open_lanes(v, bounds, unroll || settles, head, settles ? settle_sums(stage, "k") : "", pairs);
     write_body(stage, piece, unroll);
     c_.close_lanes(v);
-  }
-
-  // Two vectors of integers are narrowed to one of 16-bit numbers in fewer instructions than one by one.
-  static bool narrows(const Piece& piece) {
-    return std::any_of(piece.stores.begin(), piece.stores.end(),
-                       [](const Store& s) { return is_int(s.dtype) && size_of(s.dtype) == 2; });
   }
 
   // Streaming stores want alignment: where rows do not have it by themselves, the number of elements up to it.
