@@ -101,9 +101,12 @@ TEST_F(HipModelTest, Products) {
     check_some(fmt::format("{} along k", type), product(type, 129, 96, 256, true));
     check_some(fmt::format("{} long", type), product(type, 17, 33, 2000));
   }
+  check("few rows", product("f16", 3, 200, 512));
+}
+
+TEST_F(HipModelTest, ProductsOfDoubles) {
   check("f64", product("f64", 33, 20, 40));
   check("f64 along k", product("f64", 130, 70, 72, true));
-  check("few rows", product("f16", 3, 200, 512));
 }
 
 TEST_F(HipModelTest, Convolutions) {

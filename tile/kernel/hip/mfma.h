@@ -106,7 +106,7 @@ __device__ inline void gemm_mfma(const GemmArgs& args, const A& operand_a, const
       const int valid = args.n - n < kNeighbours ? args.n - n : kNeighbours;
       if (valid <= 0) continue;
       if constexpr (Config::kStore == GemmStore::kPartial) {
-        store_row<kNeighbours>(partial + m * args.p_row + n, acc[i][j], valid);
+        store_row<16 / sizeof(typename Traits::Sum)>(partial + m * args.p_row + n, acc[i][j], valid);
       } else {
         epilogue(acc[i][j], unit.batch, m, n, valid);
       }

@@ -213,11 +213,12 @@ class SimtFamily : public TiledFamily<SimtConfig, false> {
     }
     return found;
   }
-  // clang, which compiles for AMD GPUs, loads all pixels of a step before it multiplies the first.
+  // clang, which compiles for AMD GPUs, loads all elements of a step before it multiplies the first. That is too much
+  // for pixels, and for the 256 registers of a lane of 32.
   std::string reject(const SimtConfig& c, const TileProblem& p, const GpuTarget& target) const override {
     constexpr int kMostByClang = 8;
     const bool by_clang = target.has_mfma() || target.has_wmma();
-    if (by_clang && c.tile_k > kMostByClang && (p.a.image || p.b.image)) {
+    if (by_clang && c.tile_k > kMostByClang && (p.a.image || p.b.image || target.has_wmma())) {
       return "its loads need more registers than a thread has";
     }
     return TiledFamily::reject(c, p, target);
