@@ -30,7 +30,10 @@ void set_up_warps(Block& block) {
     warp.waiting.clear();
     warp.registers = registers;
     warp.registers_wanted = 0;
-    for (const auto& exchange : warp.exchanges) exchange->arrived = exchange->waiting_count = 0;
+    for (const auto& exchange : warp.exchanges) {
+      exchange->arrived = exchange->waiting_count = 0;
+      exchange->clock.clear();
+    }
   }
 }
 
@@ -81,6 +84,7 @@ void Grid::start_block(Block& block, Group& group, uint32_t number, uint32_t ran
     barrier.expected = barrier.arrived = barrier.any = barrier.count = 0;
     barrier.all = 1;
     barrier.waiting.clear();
+    barrier.clock.clear();
   }
   for (std::vector<Copy>& copies : block.copies) copies.clear();
   for (uint32_t i = 0; i < threads; ++i) {
@@ -112,6 +116,8 @@ bool Grid::start_group(std::vector<Thread*>& ready) {
   group.live_threads = size * shape_.block.x * shape_.block.y * shape_.block.z;
   group.cluster_arrived = group.cluster_phase = 0;
   group.cluster_waiting.clear();
+  group.cluster_clock.clear();
+  group.cluster_released.clear();
   for (Block*& block : group.blocks) {
     if (free_blocks_.empty()) {
       blocks_.push_back(std::make_unique<Block>());

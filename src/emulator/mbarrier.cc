@@ -36,7 +36,7 @@ void Mbarriers::init(uint32_t address, uint32_t arrivals, Place place) {
   TransactionBarrier barrier{};
   barrier.pending = barrier.expected = arrivals;
   std::memcpy(at, &barrier, sizeof barrier);
-  if (s_.clocks.finds_races()) clocks_[at].clear();
+  if (s_.clocks.finds_races()) clocks_[at] = {};
   s_.current().owner->unfenced_init = true;
 }
 
@@ -47,6 +47,11 @@ void Mbarriers::settle(uint8_t* at) {
   barrier.phase ^= 1;
   barrier.pending = barrier.expected;
   std::memcpy(at, &barrier, sizeof barrier);
+  if (s_.clocks.finds_races()) {
+    PhaseClocks& clocks = clocks_[at];
+    clocks.ended.add(clocks.present.clock());
+    clocks.present.clear();
+  }
   const auto found = waiting_.find(at);
   if (found == waiting_.end()) return;
   for (Thread* thread : found->second) s_.wake(thread);
@@ -71,7 +76,7 @@ void Mbarriers::arrive(uint32_t address, uint32_t rank, uint32_t expect_bytes, P
   barrier.bytes = bytes;
   barrier.pending = barrier.pending - 1;
   std::memcpy(at, &barrier, sizeof barrier);
-  if (s_.clocks.finds_races()) s_.clocks.release(s_.current().clock, clocks_[at]);
+  if (s_.clocks.finds_races()) s_.clocks.release(s_.current().clock, clocks_[at].present);
   settle(at);
 }
 
@@ -95,7 +100,7 @@ void Mbarriers::complete(Block& block, uint32_t address, uint32_t bytes, const T
   }
   barrier.bytes = barrier.bytes - int64_t{bytes};
   std::memcpy(at, &barrier, sizeof barrier);
-  if (s_.clocks.finds_races()) clocks_[at].add(from);
+  if (s_.clocks.finds_races()) clocks_[at].present.add(from);
   settle(at);
 }
 
@@ -107,7 +112,7 @@ void Mbarriers::wait(uint32_t address, uint32_t parity, Place place) {
       s_.fail("the mbarrier at {:#x} is used before it is initialised ({}:{})", address, name_of(place), place.line);
     }
     if (barrier.phase != (parity & 1)) {
-      if (s_.clocks.finds_races()) s_.clocks.acquire(s_.current().clock, clocks_[at]);
+      if (s_.clocks.finds_races()) s_.clocks.acquire(s_.current().clock, clocks_[at].ended);
       return;
     }
     waiting_[at].push_back(&s_.current());

@@ -32,7 +32,10 @@ class Mbarriers {
 
   Scheduler& s_;
   std::unordered_map<uint8_t*, std::vector<Thread*>> waiting_;
-  std::unordered_map<uint8_t*, SyncClock> clocks_;  // of all phases: for races
+  struct PhaseClocks {
+    SyncClock present, ended;  // of arrivals in the present phase; in earlier ones
+  };
+  std::unordered_map<uint8_t*, PhaseClocks> clocks_;  // for races
 };
 
 }  // namespace heddle::emulator

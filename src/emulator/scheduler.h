@@ -92,7 +92,6 @@ class Scheduler {
   Grid grid_;
   std::string failure_;
   bool previous_ended_ = true;
-  bool finds_races_ = false;
   uint32_t launch_ = 0;             // its number for races
   std::vector<Thread*> dependent_;  // threads that wait for the previous launch
 };

@@ -20,6 +20,13 @@ void next_window(const TensorMap& map, int64_t (&at)[4]) {
   ++at[3];
 }
 
+// The clock of a copy that a thread asks for. What the thread does from then on is not part of what the copy releases.
+ThreadClock request(Thread& thread) {
+  ThreadClock clock = thread.clock;
+  ++thread.clock.now;
+  return clock;
+}
+
 void run_copy(const Copy& copy) {
   if (copy.valid > 0) std::memcpy(copy.to, copy.from, copy.valid);
   std::memset(copy.to + copy.valid, 0, copy.bytes - copy.valid);
@@ -38,7 +45,8 @@ void Transfers::store_async(uint32_t to, uint32_t rank, const void* from, uint32
                             Place place) {
   Block& block = block_of_cluster(s_, rank);
   RemoteStore store{
-      &block, shared_at(s_, block, to, bytes, bytes, "st.async", place), {}, bytes, barrier, s_.current().clock, place};
+      &block, shared_at(s_, block, to, bytes, bytes, "st.async", place), {}, bytes, barrier, request(s_.current()),
+      place};
   std::memcpy(store.value.data(), from, bytes);
   remote_.push_back(store);
   s_.give_way(8);
@@ -64,7 +72,7 @@ void Transfers::copy_shared(uint32_t to, uint32_t from, uint32_t bytes, uint32_t
   }
   const uint8_t* source = shared_at(s_, own, from, bytes, 16, "a copy between blocks", place);
   std::memcpy(shared_at(s_, other, to, bytes, 16, "a copy between blocks", place), source, bytes);
-  barriers.complete(other, barrier, bytes, s_.current().clock, place);
+  barriers.complete(other, barrier, bytes, request(s_.current()), place);
   s_.give_way(8);
 }
 
@@ -92,7 +100,7 @@ void Transfers::add_box(Box box) {
             box.place.line);
   }
   box.late = s_.random().one_in(2);
-  box.clock = box.owner->clock;
+  box.clock = request(*box.owner);
   boxes_.push_back(box);
   s_.give_way(8);
 }

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include "base/check.h"
 #include "base/file/file.h"
@@ -201,6 +202,7 @@ bool Database::open(Need need) {
     std::unique_ptr<Session> session = connect_to<Session>(path_, need == Need::kWrite, code);
     if (session != nullptr && session->code() == SQLITE_OK && is_good(code)) {
       session_ = std::move(session);
+      if (need == Need::kWrite && std::exchange(notes_older_, false)) note_.clear();  // it is being tuned again
       return true;
     }
     if (session == nullptr) return false;  // empty: nothing to read
@@ -228,9 +230,9 @@ void Database::note_older_files() {
   if (older.empty()) return;
   note_ = fmt::format(
       "the tuning database {} has an older format, and its winners are not used; tune again, and remove it with "
-      "`heddle "
-      "cache clear`",
+      "`heddle cache clear`",
       older.back());
+  notes_older_ = true;
   log(LogLevel::kWarning, note_);
 }
 

@@ -75,6 +75,7 @@ class Database {
   std::string path_;
   mutable std::mutex mutex_;
   std::string note_;
+  bool notes_older_ = false;  // note_ is of note_older_files()
   std::unique_ptr<Session> session_;
   bool may_write_ = true;
 };

@@ -194,6 +194,22 @@ TEST(Words, DepthwiseRows) {
   }
 }
 
+// Windows of one plane, some of which lie in the padding.
+TEST(Words, DepthwisePlanesInThePadding) {
+  for (const CpuIsa isa : {CpuIsa::kAvx2, CpuIsa::kAvx512}) {
+    for (const Types& types : {Types{"i16", "i16"}, kBfloats}) {
+      const std::string text = fmt::format(R"(graph g(%x: {0}[1,3,5,23,64]) {{
+      %w = constant {{value = {1}[64,1,1,3,3]{{1}}}}
+      %0 = conv(%x, %w) {{strides = [1,1,1], low = [1,1,1], high = [1,1,1], dilations = [1,1,1], lhs_dilations = [1,1,1], groups = 64, layout = "nhwc", out = {2}}} : {2}[1,5,5,23,64]
+      return "y" = %0
+    }})",
+                                           types.first, types.second, sums_of(types));
+      SCOPED_TRACE(text);
+      check_graph(parse_with_random_weights(text, 5), tolerance_of(types), {.threads = 2, .isa = isa});
+    }
+  }
+}
+
 // The image has the channels first, as a model's input.
 TEST(Words, PlanesOfFewChannels) {
   for (const int channels : {1, 2, 3, 4, 5}) {

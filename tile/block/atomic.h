@@ -55,7 +55,7 @@ TILE_INLINE T compare_and_swap(T* p, T expected, T wanted) {
     const unsigned shift = unsigned(address & 3) * 8, mask = unsigned(U(~U(0))) << shift;
     const unsigned have = unsigned(__builtin_bit_cast(U, expected)) << shift;
     const unsigned want = unsigned(__builtin_bit_cast(U, wanted)) << shift;
-    unsigned seen = *reinterpret_cast<volatile unsigned*>(word);
+    unsigned seen = sm80::load_now<false>(reinterpret_cast<const uint32_t*>(word));
     while ((seen & mask) == have) {
       const unsigned before = atomicCAS(word, seen, (seen & ~mask) | want);
       if (before == seen) break;
@@ -68,7 +68,7 @@ TILE_INLINE T compare_and_swap(T* p, T expected, T wanted) {
 template <typename T>
 TILE_INLINE T read_volatile(const T* p) {
   using U = uint_t<sizeof(T)>;
-  return __builtin_bit_cast(T, *reinterpret_cast<const volatile U*>(p));
+  return __builtin_bit_cast(T, sm80::load_now<false>(reinterpret_cast<const U*>(p)));
 }
 // True if two values have the same bits.
 template <typename T>

@@ -46,6 +46,8 @@ class Decoder:
         logits = outputs.get("logits")
         if logits is None or len(logits.extents) != 3 or not isinstance(logits.extents[2], int):
             refuse(str(path), "it has no output logits [batch, tokens, words]", "Export the model for text generation")
+        if isinstance(logits.extents[1], int):
+            self._unsupported(f"its logits have {logits.extents[1]} rows for any number of tokens, and prompts are read in padded chunks")
         self.logits, self.words = logits.dtype, logits.extents[2]
         # Inputs that decide shapes.
         self._values: Dict[str, Any] = {}

@@ -59,14 +59,11 @@ void set_alias(Graph& graph, size_t output, size_t input) {
 }
 
 void set_pattern(Graph& graph, const std::string& to, const std::string& from) {
-  const size_t star = from.find('*');
-  const bool many = to.find('*') != std::string::npos;
-  if (many != (star != std::string::npos) || std::count(to.begin(), to.end(), '*') > 1 ||
-      std::count(from.begin(), from.end(), '*') > 1) {
+  if (!have_one_star_each(to, from)) {
     refuse(fmt::format("\"{}\" and \"{}\" do not have one * each", to, from),
            "Write for example present.*=past.*, where the stars stand for the same text");
   }
-  if (!many)
+  if (to.find('*') == std::string::npos)
     return set_alias(graph, find_port(graph.outputs(), to, "output"), find_port(graph.inputs(), from, "input"));
   bool any = false;
   for (size_t output = 0; output < graph.outputs().size(); ++output) {

@@ -48,6 +48,9 @@ Shape shape_of_rows(const std::string& path, const CompileOptions& options, cons
     refuse(path, "input " + input,
            fmt::format("it is to name rows of {}, and the model has an input of this name", output),
            "Choose another name");
+  if (options.values.contains(input) || options.constants.contains(input))
+    refuse(path, "input " + input, fmt::format("it names rows of {}, and runs give it", output),
+           "Leave it out of values and constants");
   const Shape wanted = {shape[0]};
   const auto given = options.shapes.find(input);
   if (given != options.shapes.end() && given->second != wanted)
@@ -94,11 +97,16 @@ void select_rows(const std::string& path, const CompileOptions& options, Graph& 
   std::vector<ValueId> map(graph.value_count());
   for (const Graph::Port& input : graph.inputs()) map[input.value] = to.parameter(graph.producer(input.value).attrs);
   // The indices come before all nodes that the selection may pass.
-  std::map<std::string, ValueId> indices;  // by output
+  std::map<std::string, ValueId> indices;        // by output
+  std::map<std::string, ValueId> given_by_name;  // the new inputs
   for (const auto& [output, input] : options.rows) {
     const Shape shape = shape_of_rows(path, options, graph, output, input);
     const Graph::Port* port = find_port(graph.outputs(), output);
-    const ValueId given = to.parameter(input, {DType::kI64, shape});
+    const auto [known, is_new] = given_by_name.try_emplace(input);
+    if (is_new) known->second = to.parameter(input, {DType::kI64, shape});
+    const ValueId given = known->second;
+    if (to.shape(given) != shape)
+      refuse(path, "input " + input, "it is to name rows of outputs of different batches", "Choose another name");
     const auto last = static_cast<double>(graph.shape(port->value)[1] - 1);
     const ValueId index = b.binary(ir::Op::kMin, b.binary(ir::Op::kMax, given, 0.0), last);
     indices[output] = b.reshape(index, {shape[0], 1});
@@ -114,7 +122,7 @@ void select_rows(const std::string& path, const CompileOptions& options, Graph& 
     const auto index = indices.find(port.name);
     b.set_origins(graph.producer(port.value).origins);
     to.output(port.name, index == indices.end() ? map[port.value] : rows_at(b, map[port.value], index->second),
-              port.alias);
+              index == indices.end() ? port.alias : Graph::kNoAlias);
   }
   graph = std::move(to);
 }
@@ -123,11 +131,15 @@ void keep_appended(const std::string& path, const CompileOptions& options, Graph
   if (options.appended.empty()) return;
   std::map<std::string, std::string> inputs;  // by output
   for (const auto& [output, input] : options.appended) {
+    if (!have_one_star_each(output, input))
+      refuse(path, "appended", fmt::format("\"{}\" and \"{}\" do not have one * each", output, input),
+             "Write for example present.*=past.*, where the stars stand for the same text");
     bool is_known = false;
     for (const Graph::Port& port : graph.outputs()) {
       const auto star = star_of(output, port.name);
       if (!star) continue;
-      inputs[port.name] = with_star(input, *star);
+      if (!inputs.emplace(port.name, with_star(input, *star)).second)
+        refuse(path, "output " + port.name, "two entries of appended name it", "Name each output once");
       is_known = true;
     }
     if (!is_known) refuse_unknown(path, graph.outputs(), "output", output);
@@ -140,7 +152,9 @@ void keep_appended(const std::string& path, const CompileOptions& options, Graph
     const Graph::Port* from = find_port(graph.inputs(), input->second);
     if (from == nullptr) refuse_unknown(path, graph.inputs(), "input", input->second);
     b.set_origins(graph.producer(port.value).origins);
-    graph.set_output(i, rows_behind(path, b, port, *from));
+    const ValueId rows = rows_behind(path, b, port, *from);
+    graph.set_alias(i, Graph::kNoAlias);  // the rows do not fit the input's shape
+    graph.set_output(i, rows);
   }
 }
 

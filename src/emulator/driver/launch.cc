@@ -179,6 +179,7 @@ HEDDLE_EXPORT Result cuModuleLoadDataEx(void** module, const void* image, unsign
 HEDDLE_EXPORT Result cuModuleUnload(void* module) {
   const Call call;
   call.driver.drain_all();
+  races().end_all();
   delete static_cast<Module*>(module);
   return kSuccess;
 }

@@ -109,6 +109,8 @@ HEDDLE_EXPORT Result cuMemFree_v2(uint64_t pointer) {
   if (!call.driver.memory.release(pointer, &what)) return call.driver.error(kInvalidValue, what);
   if (!what.empty()) return call.driver.error(kLaunchFailed, what);
   work.bytes -= call.driver.memory.used();
+  races().end_all();
+  races().forget(pointer, work.bytes);
   call.driver.tell(work);
   return kSuccess;
 }

@@ -94,7 +94,8 @@ std::unique_ptr<Module> Module::load(const void* image, std::string* why) {
   const char* races = std::getenv("HEDDLE_EMULATOR_RACES");
   if (races != nullptr && std::string_view(races) == "1" && !module->info_->reports_accesses) {
     *why =
-        "it was compiled without HEDDLE_EMULATOR_RACES=1, so races cannot be found: compile it again, without a cache";
+        "it was compiled without HEDDLE_EMULATOR_RACES=1, so races cannot be found: compile it again, without cached "
+        "plans (--no-cache)";
     return nullptr;
   }
   if (!module->find_shared_slots(why)) return nullptr;

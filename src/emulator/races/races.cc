@@ -69,8 +69,13 @@ std::string text_of(Place place) {
 }  // namespace
 
 Races& races() {
-  static Races one;
-  return one;
+  static Races* const one = new Races();  // threads may still call while the process ends
+  return *one;
+}
+
+void Races::forget(uint64_t address, uint64_t bytes) {
+  for (uint64_t number = address / kPage; number <= (address + bytes) / kPage; ++number) pages_.erase(number);
+  last_ = nullptr;
 }
 
 void Races::number_next(bool early) {
@@ -174,7 +179,7 @@ void LaunchClocks::begin(const Kernel& kernel, const LaunchShape& shape, bool ah
 }
 
 void LaunchClocks::end() {
-  if (finds_races_) races().end();
+  if (finds_races_) races().end(launch_);
 }
 
 void LaunchClocks::start(std::span<Thread* const> threads) const {

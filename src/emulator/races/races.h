@@ -42,9 +42,14 @@ class Races {
   // launch.
   uint32_t begin(bool early, bool ahead);
   void number_next(bool early);
-  void end() { words_.clear(); }  // a launch has ended
+  // A launch has ended. What it released is of no use, unless a later launch has begun.
+  void end(uint32_t launch) {
+    if (launch == launches_) words_.clear();
+  }
   // Everything that was launched has ended.
-  void end_all() { chain_ = launches_ + 1; }
+  void end_all() { chain_ = launches_ + 1, next_ = 0; }
+  // Forgets accesses to memory that is freed.
+  void forget(uint64_t address, uint64_t bytes);
   // The clock of a thread at its start.
   Clock start_of(uint32_t launch, bool early) const;
 

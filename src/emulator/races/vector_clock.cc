@@ -28,8 +28,11 @@ Clock join(const Clock& a, const Clock& b) {
   if (a == b || b == nullptr) return a;
   if (a == nullptr) return b;
   // The threads that leave a barrier join the same two clocks.
-  static Clock last_a, last_b, last;
-  if (a == last_a && b == last_b) return last;
+  struct Joined {
+    Clock a, b, result;
+  };
+  static Joined& known = *new Joined();  // threads may still call while the process ends
+  if (a == known.a && b == known.b) return known.result;
   auto joined = std::make_shared<VectorClock>(*a);
   joined->ended = std::max(a->ended, b->ended);
   bool is_a = joined->ended == a->ended;
@@ -39,9 +42,8 @@ Clock join(const Clock& a, const Clock& b) {
     is_a = is_a && both == own;
     own = both;
   }
-  last_a = a, last_b = b;
-  last = is_a ? a : joined;
-  return last;
+  known = {a, b, is_a ? a : joined};
+  return known.result;
 }
 
 void SyncClock::add(const ThreadClock& thread) {

@@ -5,6 +5,7 @@
 #include "ir/analysis/partial_reduction.h"
 #include "ir/builder.h"
 #include "ir/rewrite.h"
+#include "passes/rewrite/view.h"
 
 namespace heddle::passes {
 namespace {
@@ -43,7 +44,7 @@ class ReductionFinder {
   // Kernels that read weights of few bits cannot reduce whole rows.
   bool reads_packed_weights(const Node& product) const {
     return std::any_of(product.inputs.begin(), product.inputs.end(),
-                       [&](ValueId v) { return graph_.producer(v).op == Op::kDequantize; });
+                       [&](ValueId v) { return is_packed_weights(graph_, v); });
   }
 
   // The first product from which a value is computed element by element.

@@ -6,6 +6,7 @@
 #include "ir/builder.h"
 #include "ir/rewrite.h"
 #include "passes/rewrite/dot_side.h"
+#include "passes/rewrite/view.h"
 
 namespace heddle::passes {
 namespace {
@@ -64,11 +65,8 @@ class LongDot {
 
   // A product reads these where they are packed.
   bool has_packed_weights() const {
-    return std::any_of(node_.inputs.begin(), node_.inputs.end(), [&](ValueId v) {
-      const Node* node = &r_.source().producer(v);
-      if (node->op == Op::kTranspose) node = &r_.source().producer(node->inputs[0]);
-      return node->op == Op::kDequantize;
-    });
+    return std::any_of(node_.inputs.begin(), node_.inputs.end(),
+                       [&](ValueId v) { return is_packed_weights(r_.source(), v); });
   }
 
   // Which is packed ahead, in its own type.

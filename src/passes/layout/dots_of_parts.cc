@@ -8,6 +8,7 @@
 #include "passes/names.h"
 #include "passes/rewrite/dot_side.h"
 #include "passes/rewrite/refine.h"
+#include "passes/rewrite/view.h"
 
 namespace heddle::passes {
 namespace {
@@ -51,8 +52,10 @@ class JoinedFinder {
       if (!dim) continue;
       const DotSide side(graph_, dot, i);
       const auto sum = std::find(side.contract.begin(), side.contract.end(), *dim);
-      if (sum != side.contract.end())
+      if (sum != side.contract.end()) {
+        if (is_packed_weights(graph_, dot.inputs[1 - i])) continue;
         return JoinedOperand{i, &concat, *dim, static_cast<size_t>(sum - side.contract.begin())};
+      }
       if (std::find(side.free.begin(), side.free.end(), *dim) != side.free.end())
         return JoinedOperand{i, &concat, *dim, std::nullopt};
     }

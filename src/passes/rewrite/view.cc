@@ -101,4 +101,10 @@ bool is_constant_view(const ir::Graph& graph, ir::ValueId v) {
   return node->op == Op::kConstant;
 }
 
+bool is_packed_weights(const ir::Graph& graph, ir::ValueId v) {
+  const ir::Node* node = &graph.producer(v);
+  while (node->op == Op::kTranspose) node = &graph.producer(node->inputs[0]);
+  return node->op == Op::kDequantize;
+}
+
 }  // namespace heddle::passes

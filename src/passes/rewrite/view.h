@@ -21,4 +21,7 @@ std::optional<StridedView> apply(const StridedView& view, const ir::Node& node);
 // True if a value is a constant that may have been cast, reshaped or transposed.
 bool is_constant_view(const ir::Graph& graph, ir::ValueId v);
 
+// True if a value is weights of few bits that may have been transposed. Products read them packed, and as a whole.
+bool is_packed_weights(const ir::Graph& graph, ir::ValueId v);
+
 }  // namespace heddle::passes

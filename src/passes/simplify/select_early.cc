@@ -9,6 +9,7 @@
 #include "passes/names.h"
 #include "passes/rewrite/dot_side.h"
 #include "passes/rewrite/refine.h"
+#include "passes/rewrite/view.h"
 
 namespace heddle::passes {
 namespace {
@@ -154,12 +155,21 @@ class AxesOfOperands {
         return d >= first_free && d < end ? side.free[at(d - first_free)] : kNone;
       };
       if (dim(axes_.row) != kNone) {
+        if (is_prepared(node_.inputs[i])) return std::nullopt;
         if (axes_.batch != kNone && dim(axes_.batch) == kNone) return std::nullopt;
         result[i] = Axes{axes_.selection, dim(axes_.row), dim(axes_.batch)};
       }
       first_free = end;
     }
     return result;
+  }
+
+  // True for weights that products read packed, or in an order made ahead of the run: their selected rows would be
+  // copied in each run.
+  bool is_prepared(ValueId v) const {
+    const Node& selection = graph_.node(axes_.selection);
+    const bool at_run_time = selection.inputs.size() > 1 && graph_.constant_of(selection.inputs[1]) == nullptr;
+    return is_packed_weights(graph_, v) || (at_run_time && is_constant_view(graph_, v));
   }
 
   const Graph& graph_;

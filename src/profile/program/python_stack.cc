@@ -75,7 +75,8 @@ uint64_t current_frame(const PythonLayout& layout, Memory& memory, uint64_t thre
   return frame;
 }
 
-// Sets `begins` of frames that are otherwise complete, at most kMostPieces; of those whose line table is gone, to 0.
+// Fills in `begins` of at most kMostPieces frames that are otherwise complete. It stays 0 if the line table can no
+// longer be read.
 // CPython allocates multiples of 16 bytes, so 16 bytes of content can be read of the shortest table.
 template <typename Memory>
 void read_tables(Memory& memory, std::span<PythonFrame> frames) {

@@ -24,13 +24,11 @@ extern "C" {
     const auto* code = static_cast<const char*>(__builtin_return_address(0));          \
     heddle_emulated_api->access(at, BYTES, heddle::emulated::Access::KIND, {code, 0}); \
   }
-#define HEDDLE_ACCESSES(BYTES)                                   \
-  HEDDLE_ACCESS(__tsan_read##BYTES, BYTES, kRead)                \
-  HEDDLE_ACCESS(__tsan_write##BYTES, BYTES, kWrite)              \
-  HEDDLE_ACCESS(__tsan_unaligned_read##BYTES, BYTES, kRead)      \
-  HEDDLE_ACCESS(__tsan_unaligned_write##BYTES, BYTES, kWrite)    \
-  HEDDLE_ACCESS(__tsan_volatile_read##BYTES, BYTES, kAtomicRead) \
-  HEDDLE_ACCESS(__tsan_volatile_write##BYTES, BYTES, kAtomicWrite)
+#define HEDDLE_ACCESSES(BYTES)                              \
+  HEDDLE_ACCESS(__tsan_read##BYTES, BYTES, kRead)           \
+  HEDDLE_ACCESS(__tsan_write##BYTES, BYTES, kWrite)         \
+  HEDDLE_ACCESS(__tsan_unaligned_read##BYTES, BYTES, kRead) \
+  HEDDLE_ACCESS(__tsan_unaligned_write##BYTES, BYTES, kWrite)
 HEDDLE_ACCESSES(1)
 HEDDLE_ACCESSES(2)
 HEDDLE_ACCESSES(4)
@@ -46,6 +44,25 @@ HEDDLE_ACCESSES(16)
 HEDDLE_RANGE(__tsan_read_range, kRead)
 HEDDLE_RANGE(__tsan_write_range, kWrite)
 #undef HEDDLE_RANGE
+// clang reports copies in this way.
+#define HEDDLE_COPY(NAME, COPY)                                                                                    \
+  __attribute__((used, visibility("hidden"), no_sanitize("thread"))) inline void* NAME(void* to, const void* from, \
+                                                                                       unsigned long bytes) {      \
+    const auto* code = static_cast<const char*>(__builtin_return_address(0));                                      \
+    const auto count = static_cast<uint32_t>(bytes);                                                               \
+    heddle_emulated_api->access(from, count, heddle::emulated::Access::kRead, {code, 0});                          \
+    heddle_emulated_api->access(to, count, heddle::emulated::Access::kWrite, {code, 0});                           \
+    return COPY(to, from, bytes);                                                                                  \
+  }
+HEDDLE_COPY(__tsan_memcpy, __builtin_memcpy)
+HEDDLE_COPY(__tsan_memmove, __builtin_memmove)
+#undef HEDDLE_COPY
+__attribute__((used, visibility("hidden"), no_sanitize("thread"))) inline void* __tsan_memset(void* to, int value,
+                                                                                              unsigned long bytes) {
+  const auto* code = static_cast<const char*>(__builtin_return_address(0));
+  heddle_emulated_api->access(to, static_cast<uint32_t>(bytes), heddle::emulated::Access::kWrite, {code, 0});
+  return __builtin_memset(to, value, bytes);
+}
 HEDDLE_HOOK __tsan_init() {}
 HEDDLE_HOOK __tsan_func_entry(void*) {}
 HEDDLE_HOOK __tsan_func_exit(void*) {}

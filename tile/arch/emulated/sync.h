@@ -1,5 +1,6 @@
 // Barriers, exchanges between lanes, and atomics. The emulator runs one thread at a time and switches to another thread
 // only when the current one waits. So memory needs no fences, and an atomic is an ordinary operation.
+// Instrumented units report fences and atomics, so that races are found.
 #pragma once
 
 #include "tile/arch/emulated/accesses.h"
@@ -50,7 +51,10 @@ inline void __threadfence(HEDDLE_PLACE) {
   heddle_emulated_api->poll(place);
   heddle::emulated::report_fence();
 }
-inline void __threadfence_block() {}
+// For races, a fence of the block counts as one of the device.
+inline void __threadfence_block() {
+  heddle::emulated::report_fence();
+}
 inline void __threadfence_system(HEDDLE_PLACE) {
   __threadfence(place);
 }

@@ -252,9 +252,11 @@ void window(const WindowShape& s, const T* x, const Op& op, const Epilogue& epil
     const int64_t pixel0 = (od * s.out[1] + oh) * s.out[2];
     int64_t done = 0;  // channels
     if constexpr (detail::kInPairs<Op>) {
-      const T* line = base + s.low[2] * s.pitch() + lo[1] * s.dilation[1] * row;
-      done = detail::window_row_pairs(s, line, lo[1], hi[1], op, epilogue, n, pixel0);
-      if (done == s.c) continue;
+      if (lo[0] < hi[0]) {  // otherwise the window lies in the padding
+        const T* line = base + s.low[2] * s.pitch() + lo[1] * s.dilation[1] * row;
+        done = detail::window_row_pairs(s, line, lo[1], hi[1], op, epilogue, n, pixel0);
+        if (done == s.c) continue;
+      }
     }
     for (int64_t ow = 0; ow < s.out[2];) {
       detail::valid_taps(s, 2, ow, lo[2], hi[2]);
