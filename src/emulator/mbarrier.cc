@@ -49,7 +49,7 @@ void Mbarriers::settle(uint8_t* at) {
   std::memcpy(at, &barrier, sizeof barrier);
   if (s_.clocks.finds_races()) {
     PhaseClocks& clocks = clocks_[at];
-    clocks.ended.add(clocks.present.clock());
+    clocks.ended.add(clocks.present);
     clocks.present.clear();
   }
   const auto found = waiting_.find(at);

@@ -204,7 +204,10 @@ void LaunchClocks::release(ThreadClock& thread, SyncClock& to) const {
 }
 
 void LaunchClocks::acquire(ThreadClock& thread, SyncClock& from) const {
-  if (finds_races_) thread.before = join(thread.before, from.clock());
+  if (!finds_races_) return;
+  thread.before = join(thread.before, from.clock());
+  thread.fenced = join(thread.fenced, from.fenced());
+  thread.observed = join(thread.observed, from.observed());
 }
 
 void LaunchClocks::fence(ThreadClock& thread) const {

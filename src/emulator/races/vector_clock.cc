@@ -48,6 +48,8 @@ Clock join(const Clock& a, const Clock& b) {
 
 void SyncClock::add(const ThreadClock& thread) {
   add(thread.before);
+  fenced_ = join(fenced_, thread.fenced);
+  observed_ = join(observed_, thread.observed);
   const uint64_t key = VectorClock::block_key(thread.launch, thread.block);
   if (own_ != nullptr && key_ != key) joined_ = clock(), own_ = nullptr;
   made_ = nullptr;
@@ -62,6 +64,12 @@ void SyncClock::add(const Clock& clock) {
   made_ = nullptr;
   joined_ = join(joined_, clock);
   last_ = clock;
+}
+
+void SyncClock::add(SyncClock& other) {
+  add(other.clock());
+  fenced_ = join(fenced_, other.fenced_);
+  observed_ = join(observed_, other.observed_);
 }
 
 Clock SyncClock::clock() {

@@ -37,12 +37,17 @@ class SyncClock {
  public:
   void add(const ThreadClock& thread);
   void add(const Clock& clock);
+  void add(SyncClock& other);
   Clock clock();
+  // What the threads had fenced and observed: a fence before a barrier counts for an atomic operation behind it, and an
+  // atomic operation before a barrier for a fence behind it, whichever threads execute them.
+  const Clock& fenced() const { return fenced_; }
+  const Clock& observed() const { return observed_; }
   void clear() { *this = SyncClock(); }
 
  private:
   Clock last_;  // the clock that was added last
-  Clock joined_, made_;
+  Clock joined_, made_, fenced_, observed_;
   uint64_t key_ = 0;
   std::shared_ptr<VectorClock::Releases> own_;  // of releasing threads of one block, key_
 };
