@@ -26,6 +26,23 @@ extern "C" __global__ void pass_on(int* values, unsigned* flag, int* sums, unsig
   if (without != kBarrierBehind) __syncthreads();
   sums[(blockIdx.x - 1) * blockDim.x + threadIdx.x] = values[threadIdx.x] + values[(threadIdx.x + 1) % 64];
 }
+// Every thread has a fence; the first one of the block stores or loads the flag.
+extern "C" __global__ void pass_on_by_fences_of_all(int* values, unsigned* flag, int* sums, int fences) {
+  if (blockIdx.x == 0) {
+    values[threadIdx.x] = static_cast<int>(threadIdx.x);
+    if (fences != 0) __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) atomicExch(flag, 1u);
+    return;
+  }
+  if (threadIdx.x == 0) {
+    while (sm80::load_now<false>(flag) == 0) {
+    }
+  }
+  __syncthreads();
+  __threadfence();
+  sums[threadIdx.x] = values[63 - threadIdx.x];
+}
 extern "C" __global__ void neighbours(int* p) {
   p[(blockIdx.x + threadIdx.x) % 64] = 1;
 }
@@ -74,6 +91,21 @@ TEST_F(Race, MissingOrderOfAMessage) {
     }
     EXPECT_NE(why.find("a race: thread "), std::string::npos) << without << ": " << why;
     EXPECT_NE(why.find("of an allocation of 256 (unit.cu:"), std::string::npos) << why;
+  }
+}
+
+TEST_F(Race, FencesCountAcrossBarriers) {
+  for (const int fences : {1, 0}) {
+    auto values = buffer(64 * sizeof(int)), flag = buffer(sizeof(unsigned)), sums = buffer(64 * sizeof(int));
+    const unsigned zero = 0;
+    flag.write(&zero, sizeof zero);
+    const std::string why =
+        failure("pass_on_by_fences_of_all", 2, 64, 0, values.address(), flag.address(), sums.address(), fences);
+    if (fences != 0) {
+      EXPECT_EQ(why, "");
+    } else {
+      EXPECT_NE(why.find("a race: thread "), std::string::npos) << why;
+    }
   }
 }
 

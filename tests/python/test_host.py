@@ -471,7 +471,9 @@ class PartsOfOutputs(unittest.TestCase):
 
     def test_wrong_names_and_shapes_are_told(self):
         for options, part in (({"rows": {"logit": "row"}}, "Did you mean logits"), ({"rows": {"logits": "x"}}, "the model has an input of this name"),
-                              ({"appended": {"logits": "past.k"}}, "does not append rows"), ({"appended": {"present.*": "pasd.*"}}, "Did you mean past.k")):
+                              ({"appended": {"logits": "past.k"}}, "does not append rows"), ({"appended": {"present.*": "pasd.*"}}, "Did you mean past.k"),
+                              ({"appended": {"present.*": "past.k"}}, "do not have one * each"),
+                              ({"appended": {"present.*": "past.*", "present.k": "past.k"}}, "two entries of appended name it")):
             with self.subTest(part), self.assertRaises(heddle.InputError) as caught:
                 self.compiled(**options)
             self.assertIn(part, str(caught.exception))

@@ -48,9 +48,6 @@ Shape shape_of_rows(const std::string& path, const CompileOptions& options, cons
     refuse(path, "input " + input,
            fmt::format("it is to name rows of {}, and the model has an input of this name", output),
            "Choose another name");
-  if (options.values.contains(input) || options.constants.contains(input))
-    refuse(path, "input " + input, fmt::format("it names rows of {}, and runs give it", output),
-           "Leave it out of values and constants");
   const Shape wanted = {shape[0]};
   const auto given = options.shapes.find(input);
   if (given != options.shapes.end() && given->second != wanted)

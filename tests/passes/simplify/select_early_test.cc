@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tests/passes/pass_test_util.h"
@@ -49,6 +51,21 @@ TEST(SelectEarly, EveryThirdRow) {
 TEST(SelectEarly, ColumnsAreRowsOfTheOtherOperand) {
   expect_largest_product(layer_and_head("%o = slice(%l) {starts = [0,0,4], limits = [2,16,8], strides = [1,1,1]}\n"),
                          2 * 16 * 8);
+}
+
+// Selected at run time, the matrices would be copied, and products could not take them as they were packed ahead.
+TEST(SelectEarly, ConstantMatricesAreNotCopiedInEachRun) {
+  const auto text = [](const char* matrices) {
+    return fmt::format(R"(graph(%x: f32[8,1,4], %m: f32[8,4,16], %ids: i64[2]) {{
+      %w = {}
+      %y = dot(%x, %w) {{lhs_batch = [0], rhs_batch = [0], lhs_contract = [2], rhs_contract = [1]}}
+      %o = gather(%y, %ids) {{dim = 0}}
+      return "o" = %o
+    }})",
+                       matrices);
+  };
+  expect_largest_product(text("constant {value = f32[8,4,16]{0.5}}"), 8 * 16);
+  expect_largest_product(text("abs(%m)"), 2 * 16);
 }
 
 TEST(SelectEarly, RowsOfHeadsAreSelectedThroughTheirLayout) {
