@@ -1,6 +1,7 @@
 #include "ort/fused_node.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "base/check.h"
 
@@ -82,7 +83,9 @@ FusedNode::Operand FusedNode::input(OrtKernelContext* context, size_t port) cons
   const int64_t* extents = nullptr;
   size_t rank = 0;
   runtime_.check(runtime_.api()(api::kGetTensorElementTypeAndShapeDataReference, value, &element, &extents, &rank));
-  return {runtime_.get<const void*>(api::kGetTensorData, value), Shape(extents, extents + rank)};
+  const bool is_on_gpu = place_.gpu != nullptr && place_.gpu->has(value);
+  return {runtime_.get<const void*>(api::kGetTensorData, value), Shape(extents, extents + rank),
+          runtime_.get<size_t>(api::kGetTensorSizeInBytes, value), is_on_gpu};
 }
 
 void* FusedNode::output(OrtKernelContext* context, size_t port, const Shape& shape) const {
@@ -115,28 +118,37 @@ void FusedNode::run(OrtKernelContext* context) const {
   });
 }
 
-// On the session's stream. The workspace serves later work on that stream once this run is enqueued.
+// On the session's stream. The workspace serves later work on that stream once this run is enqueued. ONNX Runtime
+// leaves the results of an If, Loop or Scan on the host, although it announced them for the GPU.
 void FusedNode::run_on_gpu(OrtKernelContext* context) const {
+  auto* const stream = runtime_.get<void*>(api::kKernelContextGetGpuComputeStream, context);
+  GpuMemory& memory = place_.gpu->memory();
+  const auto take = [&](size_t bytes) {
+    return std::shared_ptr<void>(memory.take(bytes, stream), [&](void* data) { memory.give(data); });
+  };
   std::vector<DeviceTensor> inputs, outputs;
   std::vector<Shape> shapes;
+  std::vector<std::shared_ptr<void>> copies;  // of inputs on the host
   for (size_t i = 0; i < inputs_.size(); ++i) {
     Operand operand = input(context, i);
     shapes.push_back(operand.shape);
-    inputs.push_back({const_cast<void*>(operand.data), model_->inputs()[i].dtype, std::move(operand.shape)});
+    auto* data = const_cast<void*>(operand.data);
+    if (operand.bytes > 0 && !operand.is_on_gpu) {
+      data = copies.emplace_back(take(operand.bytes)).get();
+      memory.copy_in(data, operand.data, operand.bytes, stream);
+    }
+    inputs.push_back({data, model_->inputs()[i].dtype, std::move(operand.shape)});
   }
   const EnqueueNeeds needs = model_->prepare(shapes);
   for (const PortInfo& port : needs.outputs) {
     outputs.push_back({output(context, outputs.size(), port.shape), port.dtype, port.shape});
   }
-  auto* const stream = runtime_.get<void*>(api::kKernelContextGetGpuComputeStream, context);
-  GpuMemory& memory = place_.gpu->memory();
-  const std::shared_ptr<void> workspace(memory.take(needs.workspace_bytes, stream),
-                                        [&](void* data) { memory.give(data); });
+  const std::shared_ptr<void> workspace = take(needs.workspace_bytes);
   const Trace::Stopwatch stopwatch = place_.trace->is_on() ? place_.trace->add_run(place_.name) : nullptr;
   if (stopwatch != nullptr) stopwatch->start(stream);
   model_->enqueue(inputs, outputs, workspace.get(), stream);
   if (stopwatch != nullptr) stopwatch->stop(stream);
-  if (place_.replays == nullptr) return;
+  if (place_.replays == nullptr || !copies.empty()) return;  // a graph would repeat the copy of memory of the session
   std::vector<void*> held = {workspace.get()};
   for (const auto* const tensors : {&inputs, &outputs}) {
     for (const DeviceTensor& tensor : *tensors) held.push_back(tensor.data);
@@ -158,8 +170,12 @@ void FusedNode::run_through_host(OrtKernelContext* context) const {
     Operand operand = input(context, i);
     Tensor& copy = inputs.emplace_back(model_->inputs()[i].dtype, std::move(operand.shape));
     if (copy.bytes() == 0) continue;
-    gpu.check(driver.copy_out(copy.mutable_data(), reinterpret_cast<uint64_t>(operand.data), copy.bytes()),
-              "cuMemcpyDtoH");
+    if (operand.is_on_gpu) {
+      gpu.check(driver.copy_out(copy.mutable_data(), reinterpret_cast<uint64_t>(operand.data), copy.bytes()),
+                "cuMemcpyDtoH");
+    } else {
+      std::memcpy(copy.mutable_data(), operand.data, copy.bytes());
+    }
   }
   const std::vector<Tensor> outputs = model_->run_in_order(inputs);
   for (size_t i = 0; i < outputs.size(); ++i) {

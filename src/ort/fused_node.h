@@ -46,6 +46,8 @@ class FusedNode : public OrtNodeComputeInfo {
   struct Operand {
     const void* data;
     Shape shape;
+    size_t bytes;
+    bool is_on_gpu;
   };
 
   void prepare();

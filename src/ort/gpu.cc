@@ -23,6 +23,12 @@ CudaDriver::Handle handle_of(const Runtime& runtime, const OrtSyncStream* stream
   return impl == nullptr ? nullptr : impl->get_handle(const_cast<OrtSyncStreamImpl*>(impl));
 }
 
+bool is_gpu(const Runtime& runtime, const OrtMemoryDevice* device) {
+  const Table& api = runtime.ep_api();
+  return api(ep_api::kMemoryDeviceGetDeviceType, device) == MemoryType::kGpu &&
+         api(ep_api::kMemoryDeviceGetVendorId, device) == kNvidia;
+}
+
 class Event : public OrtSyncNotificationImpl {
  public:
   Event(const Runtime& runtime, const CudaContext& context, CudaDriver::Handle stream)
@@ -122,11 +128,7 @@ class Transfer : public OrtDataTransferImpl {
   }
 
  private:
-  bool is_gpu(const OrtMemoryDevice* device) const {
-    const Table& api = runtime_.ep_api();
-    return api(ep_api::kMemoryDeviceGetDeviceType, device) == MemoryType::kGpu &&
-           api(ep_api::kMemoryDeviceGetVendorId, device) == kNvidia;
-  }
+  bool is_gpu(const OrtMemoryDevice* device) const { return ort::is_gpu(runtime_, device); }
   bool is_cpu(const OrtMemoryDevice* device) const {
     return runtime_.ep_api()(ep_api::kMemoryDeviceGetDeviceType, device) == MemoryType::kCpu;
   }
@@ -241,6 +243,13 @@ void GpuMemory::give(void* data) {
   }
 }
 
+void GpuMemory::copy_in(void* data, const void* from, size_t bytes, Stream stream) const {
+  context_->make_current();
+  context_->check(context_->driver().copy_in_async(reinterpret_cast<uint64_t>(data), from, bytes, stream),
+                  "cuMemcpyHtoDAsync");
+  context_->check(context_->driver().stream_synchronize(stream), "cuStreamSynchronize");
+}
+
 void GpuMemory::reuse(UsedBlocks::iterator used) {
   const auto [address, block] = *used;
   used_.erase(used);
@@ -304,6 +313,10 @@ Gpu::~Gpu() {
 
 std::string Gpu::target() const {
   return fmt::format("cuda:{}", ordinal_);
+}
+
+bool Gpu::has(const OrtValue* tensor) const {
+  return is_gpu(runtime_, runtime_.ep_api()(ep_api::kValueGetMemoryDevice, tensor));
 }
 
 OrtSyncStreamImpl* Gpu::create_stream() {

@@ -33,6 +33,8 @@ class GpuMemory {
   void end(Stream stream);
   void* take(size_t bytes, Stream stream);
   void give(void* data);
+  // Copies from the host to the GPU and returns when the copy is complete. Throws kDevice.
+  void copy_in(void* data, const void* from, size_t bytes, Stream stream) const;
   // Until release(), the block that contains `data` is not used again, though it be given back. hold() returns false
   // for memory from elsewhere. A block may be held several times.
   bool hold(void* data);
@@ -71,6 +73,7 @@ class Gpu : public OrtAllocator {
   int ordinal() const { return ordinal_; }
   std::string target() const;  // CompileOptions::target
   GpuMemory& memory() { return memory_; }
+  bool has(const OrtValue* tensor) const;  // in its memory
   const OrtMemoryInfo* memory_info() const { return info_; }
   OrtSyncStreamImpl* create_stream();
 

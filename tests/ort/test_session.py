@@ -142,6 +142,23 @@ class SessionTest(unittest.TestCase):
             else:
                 np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
 
+    def test_branches_of_an_if(self):
+        # ONNX Runtime hands the result of a branch over in memory of the host, also to a region on a GPU.
+        def branch(kind):
+            nodes = [helper.make_node("MatMul", ["a", "w"], [f"{kind}_b"]), helper.make_node(kind, [f"{kind}_b"], [f"{kind}_c"]),
+                     helper.make_node("Softmax", [f"{kind}_c"], [f"{kind}_d"])]
+            return helper.make_graph(nodes, kind, [], [helper.make_tensor_value_info(f"{kind}_d", TensorProto.FLOAT, None)])
+
+        nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]),
+                 helper.make_node("If", ["flag"], ["d"], then_branch=branch("Tanh"), else_branch=branch("Neg")),
+                 helper.make_node("MatMul", ["d", "w"], ["e"]), helper.make_node("Tanh", ["e"], ["y"])]
+        model = model_of(nodes, [("x", np.float32, ["n", 64]), ("flag", bool, [])], [("y", np.float32, ["n", 64])],
+                         {"w": normal(64, 64) / 8})
+        made = session(model)
+        self.assertEqual(taken(made).count("MatMul"), 3)  # not the lone one in front of the If
+        for flag in (True, False):
+            self.check(made, model, {"x": normal(70, 64), "flag": np.array(flag)}, 1e-4)
+
     def test_a_shape_that_depends_on_an_input_stays(self):
         # So does what reads the result, since nothing tells its rank.
         nodes = [helper.make_node("Sin", ["x"], ["a"]), helper.make_node("Cos", ["a"], ["b"]),
