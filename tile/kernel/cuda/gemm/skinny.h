@@ -203,7 +203,9 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   const WideReader<Wide, In> b(wide, unit.batch);
 
   In sums[kFew][kRows] = {};
-  constexpr int kUnrolled = kFew <= 2 ? 4 : 2;  // unrolling keeps loads in flight: full bandwidth needs 64 KiB
+  // Unrolling keeps loads in flight: full bandwidth needs 64 KiB. The converted elements need registers: those of a
+  // load of sixteen bytes need twice as many as those of eight halves.
+  constexpr int kUnrolled = (kFew <= 2 ? 4 : 2) / (W > 8 ? 2 : 1);
 #pragma unroll kUnrolled
   for (int32_t tile = unit.k.first; tile < unit.k.last; ++tile) {
     const int k = tile * Traits::kTileK + lane * W;
