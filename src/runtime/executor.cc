@@ -14,6 +14,12 @@ bool made_for_hip(const Plan& plan) {
   return plan.target.starts_with("hip-");
 }
 
+void Executor::repeat(std::span<const Tensor> inputs, const std::function<void(const Repeat&)>& use) const {
+  use([&](int64_t runs) {
+    for (int64_t i = 0; i < runs; ++i) run(inputs);
+  });
+}
+
 void Executor::refuse_enqueue() {
   fail(ErrorCode::kInvalidArgument, "enqueue", "the model runs on a CPU",
        "Load it with a GPU as its target, or use run()");

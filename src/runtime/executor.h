@@ -47,6 +47,11 @@ class Executor {
   // one another as in run(). 0 for steps that do nothing or wait for the host. Empty for a CPU.
   virtual std::vector<double> step_seconds(std::span<const Tensor>, int /*runs*/) const { return {}; }
 
+  // Calls `use` with a function that makes so many runs one after another and returns when they are done. On a GPU the
+  // inputs are copied once, before that, and outputs are not copied: an input that a run overwrites keeps the result.
+  using Repeat = std::function<void(int64_t runs)>;
+  virtual void repeat(std::span<const Tensor> inputs, const std::function<void(const Repeat&)>& use) const;
+
   // The bytes of device memory that enqueue() needs besides inputs and outputs. Also prepares for enqueue().
   virtual size_t workspace_bytes() const { refuse_enqueue(); }
   // Enqueues a run on a stream of the caller, in memory of the caller (runtime/cuda/enqueuer.h). `addresses`: inputs,

@@ -52,6 +52,11 @@ TEST_F(CudaExecutorTest, APlanOfKernelsIsOneGraph) {
   }
   const Tensor x = floats(std::vector<float>(kSize, 0));
   EXPECT_EQ(gpu.device_seconds(std::span(&x, 1), 4).size(), 4u);
+  size_t calls = 0;
+  gpu.repeat(std::span(&x, 1), [&](const auto& run) {
+    for (calls = 0; calls < 2; ++calls) run(3);
+  });
+  EXPECT_EQ(calls, 2u);
   EXPECT_EQ(gpu.step_seconds(std::span(&x, 1), 2).size(), gpu.plan().steps.size());
   EXPECT_EQ(gpu.device_seconds(std::span(&x, 1), 3, true).size(), 3u);
 }

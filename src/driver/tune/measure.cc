@@ -86,13 +86,9 @@ EnergyFigure energy_of_runs(const runtime::Executor& executor, std::span<const T
     none.why_not = error.why() + (error.remedy().empty() ? "" : "; " + error.remedy());
     return none;
   }
-  return measure_energy(*counter, seconds, [&](int64_t runs) {
-    if (runtime::runs_on_gpu(executor.plan())) {
-      executor.device_seconds(inputs, static_cast<int>(runs));
-      return;
-    }
-    for (int64_t i = 0; i < runs; ++i) executor.run(inputs);
-  });
+  EnergyFigure figure;
+  executor.repeat(inputs, [&](const auto& run) { figure = measure_energy(*counter, seconds, run); });
+  return figure;
 }
 
 double floor_seconds(const runtime::Plan& plan) {

@@ -17,8 +17,7 @@ namespace heddle::driver {
 void measure(CompiledModel& model, int threads, std::map<std::string, Tensor> inputs, uint64_t seed, double seconds,
              int device = 0);
 
-// Measures the energy of a run for about `seconds`. On a GPU, the inputs are copied to the device before each group of
-// runs between two looks at the counter, and these copies are part of the energy. `device` is the
+// Measures the energy of a run for about `seconds`. Runs on a GPU do not copy inputs and outputs. `device` is the
 // number of the GPU. If the device has no energy counter, EnergyFigure::why_not says so.
 EnergyFigure energy_of_runs(const runtime::Executor& executor, std::span<const Tensor> inputs, int device,
                             double seconds);

@@ -127,6 +127,13 @@ std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs,
   return with_state([&](CudaRunState& state) { return state.time(inputs, runs, before); });
 }
 
+void CudaExecutor::repeat(std::span<const Tensor> inputs, const std::function<void(const Repeat&)>& use) const {
+  with_state([&](CudaRunState& state) {
+    state.repeat(inputs, use);
+    return true;
+  });
+}
+
 std::vector<double> CudaExecutor::step_seconds(std::span<const Tensor> inputs, int runs) const {
   return with_state([&](CudaRunState& state) { return state.time_steps(inputs, runs); });
 }

@@ -26,6 +26,7 @@ class CudaExecutor : public Executor {
   int64_t bytes_per_run() const override;
   std::vector<double> step_seconds(std::span<const Tensor> inputs, int runs) const override;
   std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs, bool cold = false) const override;
+  void repeat(std::span<const Tensor> inputs, const std::function<void(const Repeat&)>& use) const override;
   // Like device_seconds() above, but `before` enqueues work on the stream ahead of each run.
   std::vector<double> device_seconds(std::span<const Tensor> inputs, int runs,
                                      const std::function<void(CudaDriver::Handle stream)>& before) const;

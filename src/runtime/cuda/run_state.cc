@@ -160,6 +160,17 @@ std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs,
   return seconds;
 }
 
+void CudaRunState::repeat(std::span<const Tensor> inputs, const std::function<void(const Executor::Repeat&)>& use) {
+  context_.make_current();
+  send_inputs(inputs);
+  stream_.synchronize();
+  uploads_.clear();
+  use([&](int64_t runs) {
+    for (int64_t i = 0; i < runs; ++i) execute(binding_.program);
+    stream_.synchronize();
+  });
+}
+
 // Graphs like those of run(), with marks between the steps. A mark costs time itself, which two marks with nothing
 // between them tell.
 std::vector<double> CudaRunState::time_steps(std::span<const Tensor> inputs, int runs) {

@@ -25,6 +25,7 @@ class CudaRunState {
                                    std::span<const Tensor> into);
   // The device time of each run, without copies of inputs and outputs. `cold`: overwrites the L2 cache before each run.
   std::vector<double> time(std::span<const Tensor> inputs, int runs, bool cold);
+  void repeat(std::span<const Tensor> inputs, const std::function<void(const Executor::Repeat&)>& use);
   // The device time of each of `runs` runs. `before` enqueues work on the stream before each run.
   std::vector<double> time(std::span<const Tensor> inputs, int runs,
                            const std::function<void(CudaDriver::Handle stream)>& before);
