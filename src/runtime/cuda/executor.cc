@@ -3,6 +3,7 @@
 #include <exception>
 
 #include "base/check.h"
+#include "runtime/cuda/launch.h"
 
 namespace heddle::runtime {
 
@@ -119,7 +120,10 @@ std::vector<Tensor> CudaExecutor::run(std::span<const Tensor> inputs, const Obse
 }
 
 std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs, int runs, bool cold) const {
-  return with_state([&](CudaRunState& state) { return state.time(inputs, runs, cold); });
+  if (!cold) return device_seconds(inputs, runs, CudaRunState::Before());
+  context_->make_current();
+  CudaFlush flush(*context_);
+  return device_seconds(inputs, runs, [&](CudaDriver::Handle stream) { flush.enqueue(stream); });
 }
 
 std::vector<double> CudaExecutor::device_seconds(std::span<const Tensor> inputs, int runs,

@@ -133,15 +133,7 @@ std::vector<Tensor> CudaRunState::run(std::span<const Tensor> inputs, std::span<
 
 // Runs are queued without waiting for one another, so that what a launch costs the host is not in between. Overwriting
 // other memory hides that, too, and a graph that is launched before its last launch has ended begins later: some 1 us.
-std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs, bool cold) {
-  if (!cold) return time(inputs, runs, nullptr);
-  context_.make_current();
-  CudaFlush flush(context_);
-  return time(inputs, runs, [&](CudaDriver::Handle stream) { flush.enqueue(stream); });
-}
-
-std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs,
-                                       const std::function<void(CudaDriver::Handle stream)>& before) {
+std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs, const Before& before) {
   context_.make_current();
   send_inputs(inputs);
   std::vector<std::unique_ptr<CudaStopwatch>> watches;
@@ -161,10 +153,7 @@ std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs,
 }
 
 void CudaRunState::repeat(std::span<const Tensor> inputs, const std::function<void(const Executor::Repeat&)>& use) {
-  context_.make_current();
-  send_inputs(inputs);
-  stream_.synchronize();
-  uploads_.clear();
+  time(inputs, 0, {});  // sends the inputs
   use([&](int64_t runs) {
     for (int64_t i = 0; i < runs; ++i) execute(binding_.program);
     stream_.synchronize();

@@ -23,12 +23,10 @@ class CudaRunState {
   // Runs the plan step by step, without graphs, and calls `observe` for the steps.
   std::vector<Tensor> run_observed(std::span<const Tensor> inputs, const Executor::Observer& observe,
                                    std::span<const Tensor> into);
-  // The device time of each run, without copies of inputs and outputs. `cold`: overwrites the L2 cache before each run.
-  std::vector<double> time(std::span<const Tensor> inputs, int runs, bool cold);
   void repeat(std::span<const Tensor> inputs, const std::function<void(const Executor::Repeat&)>& use);
-  // The device time of each of `runs` runs. `before` enqueues work on the stream before each run.
-  std::vector<double> time(std::span<const Tensor> inputs, int runs,
-                           const std::function<void(CudaDriver::Handle stream)>& before);
+  // The device time of each of `runs` runs, without copies of inputs and outputs. `before` enqueues work ahead of each.
+  using Before = std::function<void(CudaDriver::Handle stream)>;
+  std::vector<double> time(std::span<const Tensor> inputs, int runs, const Before& before);
 
   // The device time of each outermost step: the median over `runs` runs. 0 for a step on the host.
   std::vector<double> time_steps(std::span<const Tensor> inputs, int runs);
