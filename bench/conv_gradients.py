@@ -2,16 +2,18 @@
 """Gradients of convolutions on a GPU beside cuDNN's: those of the filters and those of the image, each alone. One line per
 gradient, geometric means and the worst at the end.
 
-usage: conv_gradients.py [--heddle PATH] [--output FILE] [--only SUBSTRING...] [--bursts N] [--list] [--write FOLDER]
+usage: conv_gradients.py [--heddle PATH] [--output FILE] [--only SUBSTRING...] [--bursts N] [--jobs N] [--list] [--write FOLDER]
 
 Convolutions of ResNet-50, ConvNeXt, UNet and MobileNetV3. All tensors are bf16 with their channels last, as in a training step
 under autocast; the graphs are those that torch.compile(backend="heddle") makes of aten.convolution_backward. PyTorch runs that
-operator with cudnn.benchmark. Bursts of both alternate, as CUDA graphs with a cold L2; a time is the median of all runs. The
-output is written after each gradient, so that a run which is cut leaves what it has. `--list` names the gradients, `--write`
-writes their graphs; neither needs a GPU. Exit status 1 where a result is wrong or a kernel fails."""
+operator with cudnn.benchmark. Results are first compared with the float64 reference, --jobs at a time. Then bursts of both
+alternate, as CUDA graphs with a cold L2; a time is the median of all runs. The output is written after each gradient, so that a
+run which is cut leaves what it has. `--list` names the gradients, `--write` writes their graphs; neither needs a GPU. Exit status
+1 where a result is wrong or a kernel fails."""
 
 import argparse
 import collections
+import concurrent.futures
 import datetime
 import json
 import pathlib
@@ -139,13 +141,21 @@ class PyTorch:
         return times[1:]
 
 
-def measure(options, of, conv, model):
+def verified(options, of, conv, model):
     from layers_gpu import heddle_json
     model.write_text(graph_text(of, conv))
     row = {"kind": of, "case": text_of(of, conv)}
-    ours, theirs = [], []
     try:
         row["verified"] = heddle_json(options, "verify", model)["ok"]
+    except RuntimeError as error:
+        row["failure"] = str(error)
+    return row
+
+
+def measure(options, of, conv, model, row):
+    from layers_gpu import heddle_json
+    ours, theirs = [], []
+    try:
         rival = PyTorch(of, conv)
         for _ in range(options.bursts):
             theirs += rival.burst()
@@ -156,7 +166,6 @@ def measure(options, of, conv, model):
         row |= {"heddle_ms": heddle, "cudnn_ms": cudnn, "ratio": cudnn / heddle}
     except RuntimeError as error:
         row["failure"] = str(error)
-    return row
 
 
 def print_row(row):
@@ -180,6 +189,7 @@ def main():
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("build/bench/conv_gradients.json"))
     parser.add_argument("--only", nargs="+", default=[""], help="gradients whose text has one of these")
     parser.add_argument("--bursts", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=4, help="comparisons with the reference at a time")
     parser.add_argument("--list", action="store_true", help="only name the gradients")
     parser.add_argument("--write", type=pathlib.Path, help="only write the graphs into this folder")
     options = parser.parse_args()
@@ -192,11 +202,14 @@ def main():
                 (options.write / f"{text_of(*one).replace(' ', '_')}.hir").write_text(graph_text(*one))
         return
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    rows, about = [], facts()
-    print("gradient | Heddle us | floor us | cuDNN us | cuDNN / Heddle")
-    with tempfile.TemporaryDirectory() as folder:
-        for of, conv in chosen:
-            rows.append(row := measure(options, of, conv, pathlib.Path(folder) / "gradient.hir"))
+    about = facts()
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        models = [pathlib.Path(folder) / f"{index}.hir" for index in range(len(chosen))]
+        rows = list(pool.map(lambda one, model: verified(options, *one, model), chosen, models))
+        print("gradient | Heddle us | floor us | cuDNN us | cuDNN / Heddle")
+        for one, model, row in zip(chosen, models, rows):
+            if "failure" not in row:
+                measure(options, *one, model, row)
             print_row(row)
             options.output.write_text(json.dumps(about | {"rows": rows}, indent=1))
     for of in ("filters", "image"):
