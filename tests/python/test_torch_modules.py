@@ -2,6 +2,8 @@
 import copy
 import datetime
 import gc
+import os
+import sys
 import tempfile
 import unittest
 from unittest import mock
@@ -33,6 +35,7 @@ def run_a_rank(rank, ranks, folder):
     for name, wrap, finish in (("replicated", replicated, same), ("sharded", sharded, gathered)):
         torch.save(train_a_rank(rank, ranks, wrap, finish), f"{folder}/{name}{rank}")
     torch.save(sum_over_ranks(rank), f"{folder}/sum{rank}")
+    torch.save(error_of_a_divided_layer(ranks), f"{folder}/divided{rank}")
     torch.distributed.destroy_process_group()
 
 
@@ -87,6 +90,19 @@ def sum_over_ranks(rank):
         y = torch.compile(function, backend=heddle.torch.heddle_backend, options=REFERENCE, fullgraph=True)(x)
     graph, = graphs
     return y, len(graph.parts), [str(one.node.target) for one in graph.division.fallbacks]
+
+
+def error_of_a_divided_layer(ranks):
+    """Of the gradients of examples/python/tensor_parallel.py."""
+    from torch.distributed.device_mesh import init_device_mesh
+
+    sys.path.insert(0, os.environ.get("HEDDLE_EXAMPLES", os.path.join(os.path.dirname(__file__), "../../examples/python")))
+    import tensor_parallel
+
+    torch._dynamo.reset()
+    step, error = tensor_parallel.train(init_device_mesh("cpu", (ranks,)), 24, 7, options=REFERENCE)
+    step()
+    return error
 
 
 def take_steps(run, module, batch):
@@ -324,7 +340,8 @@ class Processes(test_torch_backend.Backend):
             run_a_rank(0, 2, folder)
             while not context.join():
                 pass
-            cls.found = {name: [torch.load(f"{folder}/{name}{rank}") for rank in range(2)] for name in ("replicated", "sharded", "sum")}
+            cls.found = {name: [torch.load(f"{folder}/{name}{rank}") for rank in range(2)]
+                         for name in ("replicated", "sharded", "sum", "divided")}
 
     def check_gradients_of(self, name, kinds):
         torch.manual_seed(0)
@@ -340,6 +357,10 @@ class Processes(test_torch_backend.Backend):
 
     def test_gradients_of_sharded_parameters_are_those_of_one_process(self):
         self.check_gradients_of("sharded", {"forward": 1, "backward": 1})
+
+    def test_gradients_of_divided_matrices_are_those_of_one_process(self):
+        for error in self.found["divided"]:
+            self.assertLess(error, 1e-5)
 
     def test_collectives_run_between_parts(self):
         for result, parts, fallbacks in self.found["sum"]:
