@@ -24,6 +24,7 @@ import numpy as np
 import heddle
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+TYPES = {"f32": np.float32, "f16": np.float16, "i64": np.int64, "i32": np.int32}  # of inputs
 
 
 def gpus():
@@ -37,7 +38,7 @@ def gpus():
 
 def inputs_of(model):
     random = np.random.default_rng(0)
-    return [random.standard_normal(port.shape).astype(port.dtype) for port in model.inputs]
+    return [random.standard_normal(port.shape).astype(TYPES[port.dtype]) for port in model.inputs]
 
 
 def runs_a_second(models, inputs, threads, seconds):
