@@ -207,11 +207,11 @@ def main():
         models = [pathlib.Path(folder) / f"{index}.hir" for index in range(len(chosen))]
         rows = list(pool.map(lambda one, model: verified(options, *one, model), chosen, models))
         print("gradient | Heddle us | floor us | cuDNN us | cuDNN / Heddle")
-        for one, model, row in zip(chosen, models, rows):
+        for index, (one, model, row) in enumerate(zip(chosen, models, rows)):
             if "failure" not in row:
                 measure(options, *one, model, row)
             print_row(row)
-            options.output.write_text(json.dumps(about | {"rows": rows}, indent=1))
+            options.output.write_text(json.dumps(about | {"rows": rows[:index + 1]}, indent=1))
     for of in ("filters", "image"):
         ratios = [row["ratio"] for row in rows if row["kind"] == of and "ratio" in row]
         if ratios:
