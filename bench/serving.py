@@ -5,7 +5,7 @@ Needs the packages ray[serve], onnxruntime, onnx, and heddle on PYTHONPATH. The 
 units; a request is one row. For each number of replicas and each largest batch, with both engines in the same server (serve_worker.py):
 the throughput at saturation, then latencies with Poisson arrivals at 60% of ONNX Runtime's saturation, and Heddle's at 60% of its own.
 
---soak: with one replica and batches of up to 32, Heddle at 60% of its saturation for --seconds; then both engines at the same rate.
+--soak: with one replica and batches of up to 32, both engines at 60% of the saturation of Heddle, each for --seconds.
 --kill: with two replicas, ends the process of one at 60% of saturation. Says how many requests failed, that none hangs, and after how
 many seconds the throughput is as before.
 Writes a JSON file with --output.
@@ -138,7 +138,7 @@ def soak(model, arguments):
         ours = loaded(server, arguments.seconds, rate)
     with Server("onnxruntime", model, 1, 32) as server:
         warm(server)
-        other = loaded(server, min(arguments.seconds, 60), rate)
+        other = loaded(server, arguments.seconds, rate)
     print(f"{arguments.seconds:.0f} s at {rate:.0f} requests a second: Heddle p50 {ours['p50_ms']:.1f} ms, p99 {ours['p99_ms']:.1f} "
           f"({ours['p99_ms'] / ours['p50_ms']:.1f} times), longest {ours['longest_ms']:.1f}, {sum(ours['errors'].values())} errors; "
           f"ONNX Runtime p50 {other['p50_ms']:.1f}, p99 {other['p99_ms']:.1f}, {sum(other['errors'].values())} errors")
