@@ -16,7 +16,7 @@ struct minifloat {
   static constexpr int sign_bit = 1 << (Exponent + Mantissa);
   static constexpr bool has_infinity = Infinity;
 
-  static float decode(uint8_t raw) {
+  TILE_HD static float decode(uint8_t raw) {
     if (Fnuz && raw == Nan) return __builtin_nanf("");
     const int code = raw & (sign_bit - 1);
     const float sign = raw & sign_bit ? -1.f : 1.f;
@@ -29,7 +29,7 @@ struct minifloat {
 
   // Rounds to nearest even. Values that are too large become the largest number if `saturate` is set, else infinity or
   // NaN.
-  static uint8_t encode(float value, bool saturate) {
+  TILE_HD static uint8_t encode(float value, bool saturate) {
     const int sign = __builtin_signbit(value) ? sign_bit : 0;
     if (value != value) return uint8_t(Fnuz ? Nan : sign | Nan);
     const float magnitude = __builtin_fabsf(value);
@@ -58,12 +58,16 @@ using f4e2m1 = minifloat<2, 1, 1, false, 0x7, 0, false>;
 struct f8e8m0 {
   uint8_t bits;
   static constexpr bool has_infinity = false;
-  static float decode(uint8_t raw) { return raw == 0xff ? __builtin_nanf("") : __builtin_ldexpf(1.f, int(raw) - 127); }
-  static uint8_t encode(float value, bool) {
+  TILE_HD static float decode(uint8_t raw) {
+    return raw == 0xff ? __builtin_nanf("") : __builtin_ldexpf(1.f, int(raw) - 127);
+  }
+  TILE_HD static uint8_t encode(float value, bool) {
     if (!(value > 0)) return value == 0 ? 0 : 0xff;
     if (value == __builtin_inff()) return 0xfe;
-    const double exponent = __builtin_round(__builtin_log2(double(value))) + 127;
-    return uint8_t(exponent < 0 ? 0 : exponent > 254 ? 254 : exponent);
+    int exponent = 0;
+    const float fraction = __builtin_frexpf(value, &exponent);      // in [1/2, 1)
+    const int code = exponent + 126 + (fraction > 0x1.6a09e6p-1f);  // the largest float below the root of 1/2
+    return uint8_t(code < 0 ? 0 : code > 254 ? 254 : code);
   }
 };
 
