@@ -24,9 +24,22 @@ def geometric_mean(values):
     return statistics.geometric_mean(values) if values else math.nan
 
 
+def rows_of(result):
+    lists = [result["rows"]] if "rows" in result else (result.get("precisions") or result.get("types") or {}).values()
+    return [row for rows in lists for row in rows]
+
+
+def when(result, rows):
+    """Date and commit of the run in which rows of a file were measured; of several runs their days, and the number of commits."""
+    runs = {(row.get("date", result["date"]), row.get("commit", result["commit"])) for row in rows} or {(result["date"], result["commit"])}
+    days, commits = sorted({day for day, _ in runs}), {commit for _, commit in runs}
+    days = " to ".join(dict.fromkeys((days[0], days[-1])))
+    return f"{days}, {commits.pop() if len(commits) == 1 else f'{len(commits)} commits'}"
+
+
 def origin(result):
     note = f"\n{result['note']}" if result.get("note") else ""
-    return f"{result['device']}; {result['date']}, commit {result['commit']}.{note}\n\n"
+    return f"{result['device']}; {when(result, rows_of(result))}.{note}\n\n"
 
 
 def measured(row, result, has_dates):

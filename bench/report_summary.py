@@ -3,7 +3,7 @@
 import dataclasses
 import statistics
 
-from report_gpu import LAYERS, TYPES_OF_LAYERS, best, table
+from report_gpu import LAYERS, TYPES_OF_LAYERS, best, rows_of, table, when
 
 
 @dataclasses.dataclass
@@ -14,6 +14,7 @@ class Comparison:
     result: dict
     cases: list  # (name, the rival's time over Heddle's)
     left_out: str = ""  # what is in the table and not in `cases`, and why
+    rows: list = ()  # of the cases, where they come from several runs
 
     @property
     def mean(self):
@@ -44,7 +45,7 @@ def of_models(result):
             cases = [(row["model"], time(row) / row["ms"]["heddle"]) for row in timed if time(row)]
             exported = all("@" in case for case, _ in cases)  # published_models.py
             name = cases[0][0].split(":")[0] if len(cases) == 1 else "Exported models" if exported else "Models"
-            yield Comparison(f"{name}, {precision}", rival, "models-gpu", result, cases)
+            yield Comparison(f"{name}, {precision}", rival, "models-gpu", result, cases, rows=rows)
 
 
 def of_products(result):
@@ -71,13 +72,14 @@ def of_types(suite, page, result):
 
 def of_layers(result):
     for kind in dict.fromkeys(row["kind"] for row in result["rows"]):
-        cases = [(row["case"], row["ratio"]) for row in result["rows"] if row["kind"] == kind]
-        yield Comparison(f"{LAYERS[kind]}, {TYPES_OF_LAYERS.get(kind, 'f16')}", "PyTorch's best mode", "layers-gpu", result, cases)
+        rows = [row for row in result["rows"] if row["kind"] == kind]
+        cases = [(row["case"], row["ratio"]) for row in rows]
+        yield Comparison(f"{LAYERS[kind]}, {TYPES_OF_LAYERS.get(kind, 'f16')}", "PyTorch's best mode", "layers-gpu", result, cases, rows=rows)
 
 
 def of_training(result):
     cases = [(row["model"], best(row, "ms", False) / best(row, "ms", True)) for row in result["rows"]]
-    yield Comparison("Training steps, bf16", "PyTorch's best mode", "training-gpu", result, cases)
+    yield Comparison("Training steps, bf16", "PyTorch's best mode", "training-gpu", result, cases, rows=result["rows"])
 
 
 def of_threads(suite, page, rows, case, ratio, result):
@@ -129,7 +131,7 @@ def summary_table(found, folder):
             f"**{one.mean:.2f}**",
             f"{min(ratio for _, ratio in one.cases):.2f}",
             str(len(one.lost)),
-            f"{one.result['date']}, {one.result['commit']}",
+            when(one.result, one.rows),
         ]
         for one in found
     ]
@@ -150,7 +152,7 @@ def remarks(found):
     for result in {id(one.result): one.result for one in found}.values():
         group = [one for one in found if one.result is result]
         names = ", ".join(one.suite for one in group) if len(group) < 3 else group[0].suite.split(", ")[0]
-        lines += [f"- {names} (commit {result['commit']}): {result['note']}"] if result.get("note") else []
+        lines += [f"- {names} ({when(result, rows_of(result))}): {result['note']}"] if result.get("note") else []
         lines += [f"- {one.suite}: the mean leaves out {one.left_out}." for one in group if one.left_out]
     return "\n".join(lines) + "\n"
 
