@@ -119,7 +119,7 @@ void FusedNode::run(OrtKernelContext* context) const {
 }
 
 // On the session's stream. The workspace serves later work on that stream once this run is enqueued. ONNX Runtime
-// leaves the results of an If, Loop or Scan on the host, although it announced them for the GPU.
+// leaves results of If, Loop and Scan on the host, even for readers on the GPU.
 void FusedNode::run_on_gpu(OrtKernelContext* context) const {
   auto* const stream = runtime_.get<void*>(api::kKernelContextGetGpuComputeStream, context);
   GpuMemory& memory = place_.gpu->memory();
@@ -148,7 +148,7 @@ void FusedNode::run_on_gpu(OrtKernelContext* context) const {
   if (stopwatch != nullptr) stopwatch->start(stream);
   model_->enqueue(inputs, outputs, workspace.get(), stream);
   if (stopwatch != nullptr) stopwatch->stop(stream);
-  if (place_.replays == nullptr || !copies.empty()) return;  // a graph would repeat the copy of memory of the session
+  if (place_.replays == nullptr || !copies.empty()) return;  // a graph would not copy from the host again
   std::vector<void*> held = {workspace.get()};
   for (const auto* const tensors : {&inputs, &outputs}) {
     for (const DeviceTensor& tensor : *tensors) held.push_back(tensor.data);

@@ -180,10 +180,10 @@ TEST(Stitch, EveryBinary) {
 
 TEST(Stitch, Casts) {
   Batch batch;
-  const std::vector<DType> types = {DType::kF64,    DType::kF32,        DType::kF16,    DType::kBF16,
-                                    DType::kF8E4M3, DType::kF8E5M2Fnuz, DType::kF4E2M1, DType::kI64,
-                                    DType::kI32,    DType::kI16,        DType::kI8,     DType::kI4,
-                                    DType::kU64,    DType::kU8,         DType::kU2,     DType::kBool};
+  const std::vector<DType> types = {DType::kF64,        DType::kF32,    DType::kF16,    DType::kBF16, DType::kF8E4M3,
+                                    DType::kF8E5M2Fnuz, DType::kF8E8M0, DType::kF4E2M1, DType::kI64,  DType::kI32,
+                                    DType::kI16,        DType::kI8,     DType::kI4,     DType::kU64,  DType::kU8,
+                                    DType::kU2,         DType::kBool};
   for (DType from : types) {
     batch.add(
         "cast " + std::string(to_string(from)),

@@ -159,6 +159,23 @@ class SessionTest(unittest.TestCase):
         for flag in (True, False):
             self.check(made, model, {"x": normal(70, 64), "flag": np.array(flag)}, 1e-4)
 
+    def test_results_of_a_loop(self):
+        state = helper.make_tensor_value_info("s", TensorProto.FLOAT, ["n", 64])
+        body = helper.make_graph(
+            [helper.make_node("MatMul", ["s", "w"], ["p"]), helper.make_node("Tanh", ["p"], ["t"]),
+             helper.make_node("Identity", ["go"], ["on"])], "body",
+            [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []), state],
+            [helper.make_tensor_value_info("on", TensorProto.BOOL, []), helper.make_tensor_value_info("t", TensorProto.FLOAT, ["n", 64])])
+        nodes = [helper.make_node("Loop", ["turns", "", "x"], ["d"], body=body),
+                 helper.make_node("MatMul", ["d", "w"], ["e"]), helper.make_node("Softmax", ["e"], ["y"])]
+        model = model_of(nodes, [("x", np.float32, ["n", 64]), ("turns", np.int64, [])], [("y", np.float32, ["n", 64])],
+                         {"w": normal(64, 64) / 8})
+        model.graph.value_info.append(helper.make_tensor_value_info("d", TensorProto.FLOAT, ["n", 64]))  # its rank is not inferred
+        made = session(model)
+        self.assertIn("Softmax", taken(made))
+        for turns in (0, 3):
+            self.check(made, model, {"x": normal(70, 64), "turns": np.array(turns)}, 1e-4)
+
     def test_a_shape_that_depends_on_an_input_stays(self):
         # So does what reads the result, since nothing tells its rank.
         nodes = [helper.make_node("Sin", ["x"], ["a"]), helper.make_node("Cos", ["a"], ["b"]),
@@ -221,6 +238,15 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(taken(made), ["Det", "Exp", "Sin"])
         for batch in (3, 2, 3):
             self.check(made, model, {"x": normal(batch, 4, 4)})
+        branches = [helper.make_graph([helper.make_node(kind, ["x"], [kind])], kind, [],
+                                      [helper.make_tensor_value_info(kind, TensorProto.FLOAT, None)]) for kind in ("Tanh", "Neg")]
+        nodes[0].input[0] = "chosen"
+        nodes.insert(0, helper.make_node("If", ["flag"], ["chosen"], then_branch=branches[0], else_branch=branches[1]))
+        model = model_of(nodes, [("x", np.float32, ["n", 4, 4]), ("flag", bool, [])], [("y", np.float32, ["n"])])
+        made = session(model)
+        self.assertEqual(taken(made), ["Det", "Exp", "Sin"])
+        for flag in (True, False):  # what a branch makes is on the host
+            self.check(made, model, {"x": normal(3, 4, 4), "flag": np.array(flag)})
 
     def test_attributes_of_each_kind(self):
         nodes = [

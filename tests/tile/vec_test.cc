@@ -1,12 +1,15 @@
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 
 #include "testing.h"
 #include "tile/kernel/cpu/words.h"
 #include "tile/op/arith.h"
 #include "tile/op/gather.h"
+#include "tile/op/narrow.h"
 
 namespace heddle::tile {
 namespace {
@@ -162,6 +165,21 @@ TEST(Vec, BfloatRoundsToEvenAndKeepsNan) {
   EXPECT_EQ(narrow(0x7f7fffff), 0x7f80);
   EXPECT_EQ(narrow(0x7f800001) & 0x7fff, 0x7fc0);
   EXPECT_EQ(to_float(bfloat{0x4049}), 3.140625f);
+}
+
+TEST(Vec, PowersOfTwoRoundInTheLogarithm) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (int exponent = -149; exponent < 128; ++exponent) {
+    const float power = std::ldexp(1.F, exponent), middle = std::ldexp(1.41421354F, exponent);
+    for (const float value : {power, std::nextafter(power, kInfinity), std::nextafter(power, 0.F), middle,
+                              std::nextafter(middle, kInfinity), std::nextafter(middle, 0.F)}) {
+      const double wanted = std::clamp(std::round(std::log2(static_cast<double>(value))) + 127, 0.0, 254.0);
+      if (value > 0) EXPECT_EQ(f8e8m0::encode(value, false), value == kInfinity ? 254 : wanted) << value;
+    }
+  }
+  EXPECT_EQ(f8e8m0::encode(0, false), 0);
+  EXPECT_EQ(f8e8m0::encode(-1, false), 255) << "it has no sign";
+  EXPECT_EQ(f8e8m0::encode(std::numeric_limits<float>::quiet_NaN(), false), 255);
 }
 
 template <typename To>

@@ -65,8 +65,9 @@ struct f8e8m0 {
     if (!(value > 0)) return value == 0 ? 0 : 0xff;
     if (value == __builtin_inff()) return 0xfe;
     int exponent = 0;
-    const float fraction = __builtin_frexpf(value, &exponent);      // in [1/2, 1)
-    const int code = exponent + 126 + (fraction > 0x1.6a09e6p-1f);  // the largest float below the root of 1/2
+    const float fraction = __builtin_frexpf(value, &exponent);  // in [1/2, 1)
+    constexpr float kRootOfHalf = 0x1.6a09e6p-1f;               // rounded down: no float is the root itself
+    const int code = exponent + 126 + (fraction > kRootOfHalf);
     return uint8_t(code < 0 ? 0 : code > 254 ? 254 : code);
   }
 };
