@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""One model on each GPU of a host, by threads of one process: runs a second over those of one GPU.
+"""Compares the throughput of all GPUs of a host with that of one. Threads of one process call a model on each GPU.
 
 usage: serve_devices.py [--targets TARGET...] [--model MODEL.onnx] [--threads N] [--seconds S] [--precision P] [--output FILE]
 
 A target may be named several times; by default there is one for each GPU. The model (ResNet-50 of the zoo, batch 8, by default) is
-compiled for the first target. The others find its plan in the cache. `--threads` call each of them. Throughputs of the first target
-and of all together are measured in turns, three times; medians are printed. Results of all targets must be the same. Exit status 1
-where they are not."""
+compiled for the first target. The others find its plan in the cache. --threads is the number of threads for each target. The
+throughput of the first target and that of all targets are measured in turns, three times; the medians are printed. The exit status
+is 1 if results differ between targets."""
 
 import argparse
 import datetime
@@ -42,7 +42,7 @@ def inputs_of(model):
 
 
 def runs_a_second(models, inputs, threads, seconds):
-    """Of all models together. Each thread calls one model again and again."""
+    """The throughput of all models together. Each thread calls one model again and again."""
     end, counts = time.perf_counter() + seconds, [0] * len(models) * threads
 
     def call(index):

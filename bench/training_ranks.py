@@ -8,13 +8,15 @@ Models are those of training_gpu.py that have a batch of their own on each rank,
 communicate by NCCL on GPUs and by gloo on CPUs. A step is the forward pass (bf16 autocast on GPUs), the loss, its gradients and
 AdamW. One JSON object for each number of ranks, model and way goes to FILE. Its figures, for each mode:
 
-  ms                a step of the slowest rank, the median of its bursts
-  alone_ms          the same batch on the same device without other ranks (not for tensor parallel)
-  gradient_error    the largest difference to the gradients that one rank computes by eager PyTorch from the batches of all ranks, over
-                    the largest gradient of that parameter. Eager's own says what batch statistics and rounding make of it.
-  peak_mb           of allocated memory on the first rank, with parameters and optimiser states
-and `sum_ms`: a sum of as many bytes as the gradients have, with nothing beside it. `hidden` is the share of it that a step of
-DistributedDataParallel hides: 1 - (ms - alone_ms) / sum_ms. Exit status 1 where a mode failed or its gradients are off.
+  ms                the time of a step on the slowest rank, the median of its bursts
+  alone_ms          the time of a step on the same batch and device without other ranks (not for tensor parallel)
+  gradient_error    the largest difference from the gradients that eager PyTorch computes on one rank from the batches of all ranks,
+                    divided by the largest gradient of that parameter. It must be at most four times eager's own error, which
+                    comes from batch statistics and rounding.
+  peak_mb           the peak of allocated memory on the first rank, with parameters and optimiser states
+  hidden            the share of the communication that a step of DistributedDataParallel hides: 1 - (ms - alone_ms) / sum_ms
+`sum_ms` is the time of an all-reduce of as many bytes as the gradients have, with nothing beside it. The exit status is 1 if a mode
+failed or its gradients are off.
 """
 
 import argparse
@@ -81,9 +83,12 @@ class Ranks:
         import torch
         torch.manual_seed(0)
         module = self.make().to(self.device).train()
-        for one in module.modules():  # ranks draw other masks than one rank would
+        for one in module.modules():  # ranks would draw other masks of dropout than one rank draws
             if isinstance(one, torch.nn.Dropout):
-                one.p = 0
+                one.p = 0.0
+            for name, value in vars(one).items():
+                if "dropout" in name and isinstance(value, float):  # of an attention in transformers
+                    setattr(one, name, 0.0)
         return module.to(memory_format=torch.channels_last) if self.is_nhwc else module
 
     def wrapped(self, module):
@@ -105,11 +110,10 @@ class Ranks:
 
     def step(self, module, mode, batch):
         """A function that makes a step. It calls its argument between the gradients and the optimiser."""
+        import heddle.torch
         import torch
-        if mode == "heddle":
-            import heddle.torch
-        words = {"backend": heddle.torch.heddle_backend} if mode == "heddle" else {}
-        run = module if mode == "eager" else torch.compile(module, **words)
+        backend = {"eager": None, "default": "inductor", "heddle": heddle.torch.heddle_backend}[mode]
+        run = torch.compile(module, backend=backend) if backend else module
         optimiser = torch.optim.AdamW(module.parameters(), lr=1e-4, fused=self.device.type == "cuda")
 
         def step(look=lambda: None):
@@ -133,14 +137,13 @@ class Ranks:
         if self.device.type == "cuda":
             torch.cuda.synchronize()
 
-    def milliseconds(self, call, seconds, together=True):
-        """Of a call, on the slowest rank."""
+    def milliseconds(self, call, seconds):
+        """The time of a call on the slowest rank."""
         import torch
 
         def run(count):
             self.wait()
-            if together:
-                torch.distributed.barrier()
+            torch.distributed.barrier()
             start = time.perf_counter()
             for _ in range(count):
                 call()
@@ -171,8 +174,8 @@ def measure(name, way, options):
            "device": torch.cuda.get_device_name() if ranks.device.type == "cuda" else "CPU",
            "failures": {}, "ms": {}, "alone_ms": {}, "gradient_error": {}, "peak_mb": {}, "hidden": {}}
     expected, steps, alone = ranks.expected(), {}, {}
+    torch._dynamo.reset()
     for mode in options.modes:
-        torch._dynamo.reset()
         if ranks.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats()
             before = torch.cuda.memory_allocated()

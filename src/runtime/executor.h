@@ -47,8 +47,9 @@ class Executor {
   // one another as in run(). 0 for steps that do nothing or wait for the host. Empty for a CPU.
   virtual std::vector<double> step_seconds(std::span<const Tensor>, int /*runs*/) const { return {}; }
 
-  // Calls `use` with a function that makes so many runs one after another and returns when they are done. On a GPU the
-  // inputs are copied once, before that, and outputs are not copied: an input that a run overwrites keeps the result.
+  // Calls `use` with a function `run`. run(n) makes n runs one after another and returns when they are done. On a GPU,
+  // inputs are copied to the device once, before `use` is called, and outputs stay on the device. A run that overwrites
+  // an input leaves the next run the new contents.
   using Repeat = std::function<void(int64_t runs)>;
   virtual void repeat(std::span<const Tensor> inputs, const std::function<void(const Repeat&)>& use) const;
 

@@ -153,7 +153,7 @@ std::vector<double> CudaRunState::time(std::span<const Tensor> inputs, int runs,
 }
 
 void CudaRunState::repeat(std::span<const Tensor> inputs, const std::function<void(const Executor::Repeat&)>& use) {
-  time(inputs, 0, {});  // sends the inputs
+  time(inputs, 0, {});  // only sends the inputs
   use([&](int64_t runs) {
     for (int64_t i = 0; i < runs; ++i) execute(binding_.program);
     stream_.synchronize();

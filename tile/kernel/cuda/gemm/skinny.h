@@ -203,8 +203,8 @@ __device__ inline void few_along_k(const GemmArgs& args, const GemmUnit& unit, c
   const WideReader<Wide, In> b(wide, unit.batch);
 
   In sums[kFew][kRows] = {};
-  // Unrolling keeps loads in flight: full bandwidth needs 64 KiB. The converted elements need registers: those of a
-  // load of sixteen bytes need twice as many as those of eight halves.
+  // Unrolling keeps loads in flight: full bandwidth needs 64 KiB. Every converted element takes a register, so loads of
+  // sixteen elements are unrolled half as often as those of eight.
   constexpr int kUnrolled = (kFew <= 2 ? 4 : 2) / (W > 8 ? 2 : 1);
 #pragma unroll kUnrolled
   for (int32_t tile = unit.k.first; tile < unit.k.last; ++tile) {
