@@ -7,7 +7,7 @@ namespace heddle::tile::cuda {
 
 // 256 bytes as words, the first byte in the lowest bits.
 template <uint64_t... Words>
-__device__ constexpr uint64_t byte_table[] = {Words...};
+alignas(128) __device__ constexpr uint64_t byte_table[sizeof...(Words)] = {Words...};
 
 // The bytes of a table at `index`, of which the low 8 bits count, as numbers of type T. The table is two lines of the
 // cache, so a warp's loads take at most two cycles, whatever its indices are.
