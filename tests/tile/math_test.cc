@@ -5,6 +5,7 @@
 
 #include "testing.h"
 #include "tile/arch/cpu/look_up.h"
+#include "tile/op/cuda/rounding.h"
 
 namespace heddle::tile {
 namespace {
@@ -107,6 +108,36 @@ TEST(Math, LooksUpBytes) {
   check_look_up<uint8_t, kLanes>();
   check_look_up<int8_t, kLanes>();
   check_look_up<int8_t, 2 * kLanes>();
+}
+
+// Quotients as divisions round them, in particular around ties and bounds of the rounding that follows.
+template <typename To, int Zero>
+void check_quotients() {
+  std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 5);
+  std::uniform_real_distribution<float> mantissa(1, 2), value(-300, 300);
+  std::vector<float> special = {0.f, -0.f, INFINITY, -INFINITY, NAN, 1e-45f, -1e-38f, 3e38f};
+  for (int i = 0; i < 2000; ++i) {
+    const float divisor = std::ldexp(mantissa(random), static_cast<int>(random() % 80) - 40);
+    const float reciprocal = 1 / divisor;
+    const auto rest = static_cast<float>(1 / double{divisor} - double{reciprocal});
+    for (int k = 0; k < 64; ++k) {
+      float x = (k % 2 == 0 ? value(random) : std::floor(value(random)) + 0.5f) * divisor;
+      for (int step = static_cast<int>(random() % 3); step > 0; --step) x = std::nextafter(x, 0.f);
+      if (k < static_cast<int>(special.size())) x = special[static_cast<size_t>(k)];
+      const auto quotient = saturated_quotient<To, Zero>(splat<kLanes>(x), divisor, reciprocal, rest);
+      const auto expected = round_even(saturated<To, Zero>(splat<1>(x / divisor)));
+      ASSERT_EQ(round_even(quotient)[0], expected[0]) << x << " / " << divisor;
+      ASSERT_EQ(round_small_to_int(quotient)[0], static_cast<int32_t>(expected[0])) << x << " / " << divisor;
+    }
+  }
+}
+
+TEST(Math, QuotientsForRounding) {
+  const vec<float, 1> unit = splat<1>(0x1p-23f), one = splat<1>(1.f);
+  if (fma(one + unit, one - unit, -one)[0] == 0) GTEST_SKIP() << "this target rounds products before they are added";
+  check_quotients<uint8_t, 0>();
+  check_quotients<uint8_t, 131>();
+  check_quotients<int8_t, -5>();
 }
 
 TEST(Math, ExponentialsOfNonpositiveNumbersEndAtZero) {

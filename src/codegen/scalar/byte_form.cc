@@ -20,7 +20,8 @@ using schedule::ExprId;
 using schedule::ExprPool;
 
 constexpr int64_t kMostOffset = 1024;  // so that all types hold the sum
-// A table of 256 bytes in registers takes 23 instructions with AVX2, and 9 with AVX-512.
+// A table of 256 bytes in registers takes 23 instructions with AVX2, and 9 with AVX-512. A GPU loads bytes of a table
+// at an eighth of the rate of its multiplications.
 constexpr double kTableSteps = 20;
 // Of a longer chain of bytes, each that is stored would be evaluated from its beginning.
 constexpr int kMostOperations = 256;
@@ -73,13 +74,39 @@ RoundedSum rounded_sum_of(const ExprPool& pool, ExprId id) {
   return {round->args[0], true, is_small ? static_cast<int64_t>(*number) : 0};
 }
 
-std::string bounded_text(const char* function, DType byte, int64_t zero) {
-  const std::string more = zero != 0 ? fmt::format(", {}", zero) : "";
-  return fmt::format("tile::{}<{}{}>({{0}})", function, computed_type(byte), more);
+// A quotient by an f32, where it is computed as a product with the divisor's reciprocal in f64, which rounds the same.
+struct Quotient {
+  ExprId dividend;
+  float divisor;
+};
+
+std::optional<Quotient> quotient_of(const ExprPool& pool, ExprId id) {
+  const Expr* const cast = as_op(pool, id, Op::kCast);
+  const Expr* const product =
+      cast != nullptr && cast->dtype == DType::kF32 ? as_op(pool, cast->args[0], Op::kMul) : nullptr;
+  if (product == nullptr || product->dtype != DType::kF64) return std::nullopt;
+  const Expr* const wide = as_op(pool, product->args[0], Op::kCast);
+  const auto reciprocal = as_number(pool, product->args[1]);
+  if (wide == nullptr || pool[wide->args[0]].dtype != DType::kF32 || !reciprocal) return std::nullopt;
+  constexpr double kMost = 0x1p60;  // no product below leaves the range of normal numbers
+  if (!(*reciprocal > 1 / kMost && *reciprocal < kMost)) return std::nullopt;
+  const auto divisor = static_cast<float>(1 / *reciprocal);
+  return 1 / double{divisor} == *reciprocal ? std::optional(Quotient{wide->args[0], divisor}) : std::nullopt;
 }
 
-std::string saturated_text(DType byte, int64_t zero) {
-  return bounded_text("saturated", byte, zero);
+std::string bounded_text(const char* function, DType byte, int64_t zero, const std::string& arguments = "") {
+  const std::string more = zero != 0 ? fmt::format(", {}", zero) : "";
+  return fmt::format("tile::{}<{}{}>({{0}}{})", function, computed_type(byte), more, arguments);
+}
+
+// A value within the range of a type of 8 bits, less a zero point.
+ShortForm saturated_form(const ExprPool& pool, DType byte, const RoundedSum& sum, bool on_cpu) {
+  const auto quotient = on_cpu ? std::nullopt : quotient_of(pool, sum.x);
+  if (!quotient) return {bounded_text("saturated", byte, sum.offset), {sum.x}};
+  const float reciprocal = 1 / quotient->divisor;
+  const auto rest = static_cast<float>(1 / double{quotient->divisor} - double{reciprocal});
+  const std::string numbers = fmt::format(", {:.9e}f, {:.9e}f, {:.9e}f", quotient->divisor, reciprocal, rest);
+  return {bounded_text("saturated_quotient", byte, sum.offset, numbers), {quotient->dividend}};
 }
 
 std::string plus(int64_t offset, bool in_floats) {
@@ -90,10 +117,12 @@ std::string plus(int64_t offset, bool in_floats) {
 
 // Whether evaluate() knows an operation.
 bool is_known(const ExprPool& pool, const Expr& e) {
-  const auto is_small = [](DType type) { return is_wider(type) || is_byte(type) || type == DType::kBool; };
-  if (!ir::is_elementwise(e.op) || e.op == Op::kIsInf || e.op == Op::kBitcast || !is_small(e.dtype)) return false;
+  const auto has_values = [](DType type) {
+    return is_wider(type) || is_byte(type) || type == DType::kF64 || type == DType::kBool;
+  };
+  if (!ir::is_elementwise(e.op) || e.op == Op::kIsInf || e.op == Op::kBitcast || !has_values(e.dtype)) return false;
   for (const ExprId arg : e.args) {
-    if (!is_small(pool[arg].dtype)) return false;
+    if (!has_values(pool[arg].dtype)) return false;
   }
   return true;
 }
@@ -187,13 +216,14 @@ ByteForms::Values ByteForms::values(ExprId from, ExprId to) const {
 ByteForms::Integers ByteForms::integers(ExprId byte, bool on_cpu) const {
   if (!is_saturated(pool_, byte)) return {"tile::convert<int32_t>({0})", byte, 0};
   const RoundedSum sum = rounded_sum_of(pool_, pool_[byte].args[0]);
-  std::string inside = saturated_text(pool_[byte].dtype, sum.offset);
-  if (sum.rounds && on_cpu) return {fmt::format("tile::round_to_int({})", inside), sum.x, sum.offset};
-  if (sum.rounds) inside = fmt::format("tile::round_even({})", inside);
-  return {fmt::format("tile::convert<int32_t>({})", inside), sum.x, sum.offset};
+  const ShortForm inside = saturated_form(pool_, pool_[byte].dtype, sum, on_cpu);
+  const char* const to_integer = !sum.rounds ? "tile::convert<int32_t>"
+                                 : on_cpu    ? "tile::round_to_int"
+                                             : "tile::round_small_to_int";
+  return {fmt::format("{}({})", to_integer, inside.format), inside.arguments[0], sum.offset};
 }
 
-std::optional<ByteForms::Integers> ByteForms::looked_up(ExprId byte) {
+std::optional<ByteForms::Integers> ByteForms::looked_up(ExprId byte, bool on_cpu) {
   const int64_t source = source_of(byte);
   if (source < 0 || source == static_cast<int64_t>(byte)) return std::nullopt;
   const auto from = static_cast<ExprId>(source);
@@ -205,17 +235,26 @@ std::optional<ByteForms::Integers> ByteForms::looked_up(ExprId byte) {
     for (size_t k = 0; k < sizeof(word); ++k) word |= uint64_t{table[i + k]} << (8 * k);
     words += fmt::format("{}{:#x}", i > 0 ? ", " : "", word);
   }
-  Integers result = integers(from, true);
-  result.format = fmt::format("tile::look_up_bytes<{}>(tile::byte_table<{}>, {}{})", computed_type(pool_[byte].dtype),
+  Integers result = integers(from, on_cpu);
+  const char *const function = on_cpu ? "tile::look_up_bytes" : "tile::cuda::look_up_cached", *const place =
+                                                                                                  on_cpu ? "tile"
+                                                                                                         : "tile::cuda";
+  result.format = fmt::format("{}<{}>({}::byte_table<{}>, {}{})", function, computed_type(pool_[byte].dtype), place,
                               words, result.format, plus(result.offset, false));
   result.offset = 0;
   return result;
 }
 
-std::optional<ShortForm> ByteForms::unsaturated(ExprId byte) const {
-  if (!is_byte(pool_[byte].dtype) || !is_saturated(pool_, byte)) return std::nullopt;
+std::optional<ShortForm> ByteForms::stored_by_gpu(ExprId byte) {
+  if (!is_byte(pool_[byte].dtype)) return std::nullopt;
+  if (const auto form = looked_up(byte, false)) return ShortForm{form->format, {form->argument}};
+  if (!is_saturated(pool_, byte)) return std::nullopt;
   const RoundedSum sum = rounded_sum_of(pool_, pool_[byte].args[0]);
   if (!sum.rounds) return std::nullopt;
+  if (quotient_of(pool_, sum.x)) {
+    const Integers form = integers(byte, false);
+    return ShortForm{form.format + plus(form.offset, false), {form.argument}};
+  }
   return ShortForm{bounded_text("unsaturated", pool_[byte].dtype, sum.offset), {sum.x}};
 }
 
@@ -223,20 +262,25 @@ std::optional<ShortForm> ByteForms::find(ExprId id, bool on_cpu) {
   const auto found = widened(id);
   if (!found) return std::nullopt;
   const DType to = pool_[id].dtype, byte = pool_[found->byte].dtype;
-  auto form = on_cpu ? looked_up(found->byte) : std::nullopt;
+  auto form = looked_up(found->byte, on_cpu);
   if (!form) {
     if (!is_saturated(pool_, found->byte)) return std::nullopt;
     if (to == DType::kF32) {
       const RoundedSum sum = rounded_sum_of(pool_, pool_[found->byte].args[0]);
-      const std::string inside = saturated_text(byte, sum.offset);
+      ShortForm form = saturated_form(pool_, byte, sum, on_cpu);
       const char* round = on_cpu ? "tile::round_even" : "tile::round_even_small";
-      const std::string text = sum.rounds ? fmt::format("{}({})", round, inside) : inside;
-      return ShortForm{text + plus(sum.offset + found->offset, true), {sum.x}};
+      if (sum.rounds) form.format = fmt::format("{}({})", round, form.format);
+      form.format += plus(sum.offset + found->offset, true);
+      return form;
     }
     form = integers(found->byte, on_cpu);
   }
   std::string text = form->format + plus(form->offset + found->offset, false);
-  if (to != DType::kI32) text = fmt::format("tile::convert<{}>({})", computed_type(to), text);
+  if (to == DType::kF32 && !on_cpu) {
+    text = fmt::format("tile::small_to_float({})", text);
+  } else if (to != DType::kI32) {
+    text = fmt::format("tile::convert<{}>({})", computed_type(to), text);
+  }
   return ShortForm{std::move(text), {form->argument}};
 }
 

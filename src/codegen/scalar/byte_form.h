@@ -16,12 +16,11 @@ class ByteForms {
   // widened number is never a vector of narrow elements.
   // - An integral f32 that is saturated: bounds are applied before it is rounded and converted, and include the zero
   //   point. On a CPU, one instruction rounds and converts. A GPU rounds by additions.
-  // - On a CPU, a function of one other number of 8 bits whose operations cost more than a table of its 256 values: the
-  //   table.
+  // - A function of one other number of 8 bits whose operations cost more than a table of its 256 values: the table.
   std::optional<ShortForm> find(schedule::ExprId id, bool on_cpu);
-  // The short form of a number of 8 bits for a store that saturates 32-bit integers: a rounded integer that need not be
-  // saturated. nullopt if the number is not a rounded f32 that is saturated.
-  std::optional<ShortForm> unsaturated(schedule::ExprId byte) const;
+  // The short form of a number of 8 bits for a GPU's store that saturates 32-bit integers: an entry of a table, or a
+  // rounded integer that need not be saturated. nullopt for other expressions.
+  std::optional<ShortForm> stored_by_gpu(schedule::ExprId byte);
 
  private:
   using Values = std::array<uint8_t, 256>;
@@ -43,7 +42,7 @@ class ByteForms {
   bool pays(schedule::ExprId from, schedule::ExprId to) const;
   Values values(schedule::ExprId from, schedule::ExprId to) const;
   Integers integers(schedule::ExprId byte, bool on_cpu) const;
-  std::optional<Integers> looked_up(schedule::ExprId byte);
+  std::optional<Integers> looked_up(schedule::ExprId byte, bool on_cpu);
 
   const schedule::ExprPool& pool_;
   std::vector<int64_t> sources_;  // by expression, as far as source_of() has looked

@@ -222,7 +222,8 @@ TextValue ScalarEmitter::write_op(ExprId e) {
 
 std::optional<TextValue> ScalarEmitter::write_short_form(ExprId e) {
   const bool gpu = style_.cuda || style_.fast;
-  const auto form = gpu ? short_form_of(pool_, e, style_.fast, rounded_) : byte_forms_.find(e, style_.cpu);
+  auto form = gpu ? short_form_of(pool_, e, style_.fast, rounded_) : std::nullopt;
+  if (!form) form = byte_forms_.find(e, style_.cpu);
   const bool divides = form && pool_[e].op == Op::kDiv && form->arguments.size() == 2;
   if (!form || (divides && divisors_.contains(pool_[e].args[1]))) return std::nullopt;
   const bool is_wide = wide(e);

@@ -31,7 +31,7 @@ TILE_INLINE vec<float, W> look_up(const vec<float, W> (&table)[N], vec<int32_t, 
 
 // 256 bytes as words, the first byte in the lowest bits.
 template <uint64_t... Words>
-alignas(64) __attribute__((visibility("hidden"))) inline constexpr uint64_t byte_table[] = {Words...};
+alignas(64) __attribute__((visibility("hidden"))) inline constexpr uint64_t byte_table[sizeof...(Words)] = {Words...};
 
 namespace detail {
 

@@ -263,9 +263,9 @@ class EpilogueWriter {
       const Epilogue::Store& store = e_.stores[i];
       const DType storage = operands_[store.operand].dtype;
       // The kernel saturates numbers of 8 bits.
-      const auto unsaturated = returned_ == i ? ByteForms(e_.pool).unsaturated(facts_.stored(i)) : std::nullopt;
-      if (unsaturated) {
-        write_returned(fmt::format(fmt::runtime(unsaturated->format), emitter.vector(unsaturated->arguments[0])));
+      const auto form = returned_ == i ? ByteForms(e_.pool).stored_by_gpu(facts_.stored(i)) : std::nullopt;
+      if (form) {
+        write_returned(fmt::format(fmt::runtime(form->format), emitter.vector(form->arguments[0]), "", 1));
         continue;
       }
       const TextValue value = emitter.value(facts_.stored(i));
