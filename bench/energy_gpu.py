@@ -144,7 +144,7 @@ def tuned(spec, options, folder):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("models", nargs="*", metavar="MODEL[:BATCH[:SEQ]]", help=f"default: {' '.join(MODELS)}")
+    parser.add_argument("models", nargs="*", metavar="MODEL[:BATCH[:SEQ]]", help=f"default: {' '.join(MODELS)}, none with --tune")
     parser.add_argument("--heddle", default=ROOT / "build/release/heddle", type=pathlib.Path)
     parser.add_argument("--precision", default="f16")
     parser.add_argument("--seconds", type=float, default=5, help="of each figure")
@@ -167,7 +167,7 @@ def main():
 
 def run(options):
     """Measures and prints; writes the file after each table, so that what was measured survives a time limit."""
-    models = options.models or MODELS
+    models = options.models or ([] if options.tune else MODELS)
     result = {"kind": "gpu_energy", "precision": options.precision, "seconds": options.seconds, "turns": options.turns, "rows": [], "tuned": []}
 
     def write():
@@ -176,7 +176,7 @@ def run(options):
 
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        with concurrent.futures.ThreadPoolExecutor(len(models)) as pool:
+        with concurrent.futures.ThreadPoolExecutor(max(1, len(models))) as pool:
             cases = list(pool.map(lambda spec: Case(spec, options, folder), models))
         for _ in range(options.turns):
             for case in cases:
