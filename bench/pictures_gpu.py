@@ -91,7 +91,7 @@ def of_heddle(batch, options, folder):
     table[: options.steps] = torch.tensor(rows(options.steps))
     numbers = [torch.tensor([i], device="cuda") for i in range(options.steps)]
     fixed = {graphs.TABLE: table.cuda(), graphs.GUIDANCE: torch.tensor([GUIDANCE], device="cuda"),
-             graphs.PREFIX + text: torch.randn(2 * batch, WORDS, WIDTH)}
+             graphs.PREFIX + text: torch.randn(2 * batch, WORDS, WIDTH, device="cuda")}
     pair = [torch.empty(batch, graphs.CHANNELS, SIDE, SIDE, device="cuda") for _ in range(2)]
     moment = torch.empty(1, device="cuda")
 
