@@ -48,17 +48,29 @@ class Counter:
 
 
 def measure(counter, run, many, seconds):
-    """Joules of a call of `run`, between two updates of the counter that are at least `seconds` apart. Looks at it each `many` calls."""
-    before = counter.joules()
-    while (first := counter.joules()) == before:
-        run(many)
-    last, begin, end, runs, counted = first, time.perf_counter(), 0.0, 0, 0
-    while end - begin < seconds:
+    """Joules of a run between two updates of the counter; run(n) ends after n runs. The device idles during a look at the
+    counter, so there are none until `seconds` are over."""
+
+    runs = 0
+
+    def chunk():
+        nonlocal runs
         run(many)
         runs += many
-        if (now := counter.joules()) != last:
-            last, end, counted = now, time.perf_counter(), runs
-    return {"joules": (last - first) / counted, "watts": (last - first) / (end - begin), "ms": (end - begin) / counted * 1e3}
+
+    def wait_for_update():
+        before = now = counter.joules()
+        while now == before:
+            chunk()
+            now = counter.joules()
+        return now, time.perf_counter()
+
+    first, begin = wait_for_update()
+    runs = 0
+    while time.perf_counter() - begin < seconds:
+        chunk()
+    last, end = wait_for_update()
+    return {"joules": (last - first) / runs, "watts": (last - first) / (end - begin)}
 
 
 def worker(spec, precision):
@@ -106,7 +118,7 @@ class Case:
         told = json.loads(done.stdout)
         if "joules" not in told["energy"]:
             raise RuntimeError(told["energy"]["why_not"])
-        self.rows["heddle"].append({"joules": told["energy"]["joules"], "watts": told["energy"]["watts"], "ms": told["device_p50_ms"]})
+        self.rows["heddle"].append({"joules": told["energy"]["joules"], "watts": told["energy"]["watts"]})
         self.child.stdin.write(f"{self.options.seconds}\n")
         self.child.stdin.flush()
         self.rows["torch"].append(json.loads(self.child.stdout.readline()))
@@ -116,7 +128,7 @@ class Case:
         row = {"model": self.spec, "spread": 0.0}
         for side, turns in self.rows.items():
             joules = [turn["joules"] for turn in turns]
-            row[side] = {key: statistics.fmean(turn[key] for turn in turns) for key in ("joules", "watts", "ms")}
+            row[side] = {key: statistics.fmean(turn[key] for turn in turns) for key in ("joules", "watts")}
             row["spread"] = max(row["spread"], (max(joules) - min(joules)) / row[side]["joules"])
         row["over_torch"] = row["torch"]["joules"] / row["heddle"]["joules"]
         print(f"{self.spec:20} Heddle {row['heddle']['joules'] * 1e3:8.1f} mJ, PyTorch {row['torch']['joules'] * 1e3:8.1f} mJ, "

@@ -27,6 +27,7 @@ PAGES = {
     "models-gpu": ("Models on a GPU", ["gpu_models"]),
     "products-gpu": ("Matrix products on a GPU", ["gpu_gemm"]),
     "layers-gpu": ("Single layers on a GPU", ["gpu_layers"]),
+    "pictures-gpu": ("Stable Diffusion on a GPU", ["gpu_pictures"]),
     "training-gpu": ("Training steps on a GPU", ["gpu_training"]),
     "epilogues-gpu": ("Epilogues on a GPU", ["gpu_epilogues"]),
     "stitch-gpu": ("Stitch suite on a GPU", ["stitch_gpu"]),

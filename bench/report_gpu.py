@@ -229,9 +229,9 @@ def energy_section(name, result):
     text += "PyTorch: torch.compile with reduce-overhead. Spread: the largest difference between two turns of a side, over its mean.\n\n"
     body = []
     for row in result["rows"]:
-        cells = [f"{row[side][key] * scale:{form}}" for key, scale, form in (("joules", 1e3, ".1f"), ("watts", 1, ".0f"), ("ms", 1, ".3f")) for side in ("heddle", "torch")]
+        cells = [f"{row[side][key] * scale:{form}}" for key, scale, form in (("joules", 1e3, ".1f"), ("watts", 1, ".0f")) for side in ("heddle", "torch")]
         body.append([row["model"], *cells, f"{row['over_torch']:.2f}", f"{row['spread']:.1%}"])
-    text += table(["model:batch:length", "Heddle mJ", "PyTorch mJ", "Heddle W", "PyTorch W", "Heddle ms", "PyTorch ms", "PyTorch's joules over Heddle's", "spread"], body)
+    text += table(["model:batch:length", "Heddle mJ", "PyTorch mJ", "Heddle W", "PyTorch W", "PyTorch's joules over Heddle's", "spread"], body)
     text += f"\nGeometric mean of {len(body)}: {geometric_mean([row['over_torch'] for row in result['rows']]):.3f}.\n"
     for model in result["tuned"]:
         text += f"\n### `heddle tune --objective energy`: {model['model']}\n\n"
@@ -240,6 +240,15 @@ def energy_section(name, result):
                  f"{one['winner_uj'] * 1e-3:.2f}", f"{one['winner_uj'] / one['pick_uj'] - 1:+.1%}"] for one in model["problems"]]
         text += table(["product", "uses", "candidates", "us before", "after", "mJ before", "after", "energy"], rows)
     return text
+
+
+def pictures_section(name, result):
+    text = f"## Pictures from noise: {name}\n\n" + origin(result)
+    text += f"Stable Diffusion 1.5, 512x512, f16, {result['steps']} steps of DDIM with guidance and the decoder (bench/pictures_gpu.py); pictures a second, medians of runs in turns.\n"
+    text += "PyTorch: torch.compile with reduce-overhead, the same loop.\n\n"
+    body = [[row["case"], f"{row['heddle_per_s']:.3f}", f"{row['torch_per_s']:.3f}", f"{row['ratio']:.2f}", *measured(row, result, True)] for row in result["rows"]]
+    text += table(["batch", "Heddle", "PyTorch", "over PyTorch", "measured, commit"], body)
+    return text + f"\nGeometric mean of {len(body)}: {geometric_mean([row['ratio'] for row in result['rows']]):.3f}.\n"
 
 
 def codesign_section(name, result):
@@ -262,6 +271,7 @@ def codesign_section(name, result):
 SECTIONS = {
     "gpu_energy": energy_section,
     "codesign": codesign_section,
+    "gpu_pictures": pictures_section,
     "gpu_gemm": gemm_section,
     "gpu_layers": layers_section,
     "gpu_training": training_section,
@@ -353,6 +363,11 @@ def main():
         steps = joined(options.name + "-training", facts, steps, lambda row: row["model"])
     if steps:
         write(options.name + "-training", {"kind": "gpu_training", **facts, "rows": steps})
+    pictures = [json.loads(path.read_text()) for path in sorted(options.folder.rglob("pictures*.json"))]
+    if pictures:
+        rows = [{"case": f"batch {row['batch']}"} | row for run in pictures for row in run["rows"]]
+        rows = joined(options.name + "-pictures", facts, rows, lambda row: row["batch"]) if options.add else rows
+        write(options.name + "-pictures", {"kind": "gpu_pictures", **facts, "steps": pictures[0]["steps"], "rows": rows})
     for path in sorted(p for stem in ("energy", "codesign") for p in options.folder.rglob(f"{stem}.json")):
         write(f"{options.name}-{path.stem}", facts | json.loads(path.read_text()))
     for path in sorted(p for stem in ("stitch", "rows", "ablation_*") for p in options.folder.rglob(f"{stem}.json")):
