@@ -170,7 +170,8 @@ def main():
             sys.exit(str(error))
         finally:
             if options.output:
-                options.output.write_text(json.dumps(bench.rows, indent=1) + "\n")
+                result = {"kind": "codesign", "precision": options.precision, "batch": options.batch, "rows": bench.rows}
+                options.output.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -27,12 +27,15 @@ PAGES = {
     "models-gpu": ("Models on a GPU", ["gpu_models"]),
     "products-gpu": ("Matrix products on a GPU", ["gpu_gemm"]),
     "layers-gpu": ("Single layers on a GPU", ["gpu_layers"]),
+    "pictures-gpu": ("Stable Diffusion on a GPU", ["gpu_pictures"]),
     "training-gpu": ("Training steps on a GPU", ["gpu_training"]),
     "epilogues-gpu": ("Epilogues on a GPU", ["gpu_epilogues"]),
     "stitch-gpu": ("Stitch suite on a GPU", ["stitch_gpu"]),
     "rows-gpu": ("Rows of all lengths on a GPU", ["rows_gpu"]),
     "models-cpu": ("Models on a CPU", ["cpu_models"]),
     "stitch-cpu": ("Stitch suite on a CPU", ["stitch_cpu"]),
+    "energy-gpu": ("Joules of a run on a GPU", ["gpu_energy"]),
+    "codesign": ("What a change of a network's design costs", ["codesign"]),
     "ablation": ("What stitching brings", ["ablation"]),
 }
 README_MARKS = "<!-- bench/report.py writes what follows -->\n", "<!-- end -->\n"
@@ -256,6 +259,12 @@ def summary_page(results, found, charts):
             )
         if result["kind"] == "gpu_epilogues":
             parts.append(f"- [Epilogues](performance/epilogues-gpu.md): what they cost over the plain product ({result['date']}, {result['commit']}).\n")
+        if result["kind"] == "gpu_energy":
+            mean = report_gpu.geometric_mean([row["over_torch"] for row in result["rows"]])
+            parts.append(f"- [Joules of a run](performance/energy-gpu.md): PyTorch's reduce-overhead takes {mean:.2f} times Heddle's in {len(result['rows'])} models "
+                         f"({result['date']}, {result['commit']}).\n")
+        if result["kind"] == "codesign":
+            parts.append(f"- [What a change of a network's design costs](performance/codesign.md), {result['device']} ({result['date']}, {result['commit']}).\n")
     lost, count = sum(len(one.lost) for one in found), sum(len(one.cases) for one in found)
     parts.append(f"\n## Rows that lose\n\n{lost} of {count} cases, the slowest of each suite first.\n\n" + report_summary.lost_list(found))
     parts.append("\n## Models\n\n")

@@ -223,7 +223,55 @@ def training_section(name, result):
     return text + table(headings, body)
 
 
+def energy_section(name, result):
+    text = f"## Joules of a run: {name}\n\n" + origin(result)
+    text += f"{result['precision']}; the device's energy by NVML's counter over {result['seconds']:.0f} s of runs in a row, {result['turns']} turns a side, alternating; the mean of the turns.\n"
+    text += "PyTorch: torch.compile with reduce-overhead. Spread: the largest difference between two turns of a side, over its mean.\n\n"
+    body = []
+    for row in result["rows"]:
+        cells = [f"{row[side][key] * scale:{form}}" for key, scale, form in (("joules", 1e3, ".1f"), ("watts", 1, ".0f")) for side in ("heddle", "torch")]
+        body.append([row["model"], *cells, f"{row['over_torch']:.2f}", f"{row['spread']:.1%}"])
+    text += table(["model:batch:length", "Heddle mJ", "PyTorch mJ", "Heddle W", "PyTorch W", "PyTorch's joules over Heddle's", "spread"], body)
+    text += f"\nGeometric mean of {len(body)}: {geometric_mean([row['over_torch'] for row in result['rows']]):.3f}.\n"
+    for model in result["tuned"]:
+        text += f"\n### `heddle tune --objective energy`: {model['model']}\n\n"
+        text += f"{model['seconds']:.0f} s of tuning. All uses of these products: {model['pick_uj'] * 1e-3:.2f} -> {model['winner_uj'] * 1e-3:.2f} mJ, {model['pick_us']:.0f} -> {model['winner_us']:.0f} us.\n\n"
+        rows = [[one["label"], str(one["uses"]), str(one["candidates"]), f"{one['pick_us']:.1f}", f"{one['winner_us']:.1f}", f"{one['pick_uj'] * 1e-3:.2f}",
+                 f"{one['winner_uj'] * 1e-3:.2f}", f"{one['winner_uj'] / one['pick_uj'] - 1:+.1%}"] for one in model["problems"]]
+        text += table(["product", "uses", "candidates", "us before", "after", "mJ before", "after", "energy"], rows)
+    return text
+
+
+def pictures_section(name, result):
+    text = f"## Pictures from noise: {name}\n\n" + origin(result)
+    text += f"Stable Diffusion 1.5, 512x512, f16, {result['steps']} steps of DDIM with guidance and the decoder (bench/pictures_gpu.py); pictures a second, medians of runs in turns.\n"
+    text += "PyTorch: torch.compile with reduce-overhead, the same loop.\n\n"
+    body = [[row["case"], f"{row['heddle_per_s']:.3f}", f"{row['torch_per_s']:.3f}", f"{row['ratio']:.2f}", *measured(row, result, True)] for row in result["rows"]]
+    text += table(["batch", "Heddle", "PyTorch", "over PyTorch", "measured, commit"], body)
+    return text + f"\nGeometric mean of {len(body)}: {geometric_mean([row['ratio'] for row in result['rows']]):.3f}.\n"
+
+
+def codesign_section(name, result):
+    text = f"## What a change of a design costs: {name}\n\n" + origin(result)
+    text += f"{result['precision']}; networks of batch {result['batch']}; convolutions: images x height x width, channels -> channels, kernel. Times without copies of inputs and outputs.\n\n"
+    by_name = {row["name"]: row["p50_ms"] for row in result["rows"]}
+
+    def relative(row):
+        plain = row["name"].split(", of ")[0].removesuffix(" deepened by 1x1")
+        plain = plain if row["part"] != "activations" else f"{plain.split()[0]} Relu"
+        return f"{row['p50_ms'] / by_name[plain] - 1:+.0%}" if plain != row["name"] else ""
+
+    parts = {"activations": "Other activations", "depth": "A 1x1 convolution behind each activation but the last", "padding": "Channels padded to a multiple of eight"}
+    for part, title in parts.items():
+        rows = [[row["name"], f"{row['p50_ms'] * 1e3:.1f}", f"{row['images_per_s']:.0f}", relative(row)] for row in result["rows"] if row["part"] == part]
+        text += (f"### {title}\n\n" + table(["network or layer", "us", "images/s", "time"], rows) + "\n") if rows else ""
+    return text
+
+
 SECTIONS = {
+    "gpu_energy": energy_section,
+    "codesign": codesign_section,
+    "gpu_pictures": pictures_section,
     "gpu_gemm": gemm_section,
     "gpu_layers": layers_section,
     "gpu_training": training_section,
@@ -315,6 +363,13 @@ def main():
         steps = joined(options.name + "-training", facts, steps, lambda row: row["model"])
     if steps:
         write(options.name + "-training", {"kind": "gpu_training", **facts, "rows": steps})
+    pictures = [json.loads(path.read_text()) for path in sorted(options.folder.rglob("pictures*.json"))]
+    if pictures:
+        rows = [{"case": f"batch {row['batch']}"} | row for run in pictures for row in run["rows"]]
+        rows = joined(options.name + "-pictures", facts, rows, lambda row: row["batch"]) if options.add else rows
+        write(options.name + "-pictures", {"kind": "gpu_pictures", **facts, "steps": pictures[0]["steps"], "rows": rows})
+    for path in sorted(p for stem in ("energy", "codesign") for p in options.folder.rglob(f"{stem}.json")):
+        write(f"{options.name}-{path.stem}", facts | json.loads(path.read_text()))
     for path in sorted(p for stem in ("stitch", "rows", "ablation_*") for p in options.folder.rglob(f"{stem}.json")):
         note = {"note": options.note} if options.note else {}
         write(f"{options.name}-{path.stem.replace('_', '-')}", json.loads(path.read_text()) | note)

@@ -82,6 +82,11 @@ def of_training(result):
     yield Comparison("Training steps, bf16", "PyTorch's best mode", "training-gpu", result, cases, rows=result["rows"])
 
 
+def of_pictures(result):
+    cases = [(row["case"], row["ratio"]) for row in result["rows"]]
+    yield Comparison("Pictures by Stable Diffusion, f16", "PyTorch's best mode", "pictures-gpu", result, cases, rows=result["rows"])
+
+
 def of_threads(suite, page, rows, case, ratio, result):
     for threads in dict.fromkeys(row["threads"] for row in rows):
         cases = [(row[case], row[ratio]) for row in rows if row["threads"] == threads]
@@ -98,6 +103,8 @@ def comparisons(result):
         return of_layers(result)
     if kind == "gpu_training":
         return of_training(result)
+    if kind == "gpu_pictures":
+        return of_pictures(result)
     if kind == "stitch_gpu" and "xla" not in result["rivals"]:  # XLA's times hold its dispatch: no comparison of kernels
         return of_types("Stitch suite", "stitch-gpu", result)
     if kind == "rows_gpu":
@@ -109,7 +116,7 @@ def comparisons(result):
     return ()
 
 
-ORDER = ["models-gpu", "training-gpu", "products-gpu", "layers-gpu", "stitch-gpu", "rows-gpu", "models-cpu", "stitch-cpu"]
+ORDER = ["models-gpu", "pictures-gpu", "training-gpu", "products-gpu", "layers-gpu", "stitch-gpu", "rows-gpu", "models-cpu", "stitch-cpu"]
 TYPES = ["f16", "bf16", "f32", "tf32", "int8", "e4m3"]
 
 

@@ -263,7 +263,7 @@ class Level(nn.Module):
 class UNet(nn.Module):
     def __init__(self, width=320):
         super().__init__()
-        self.half, time, c = width // 2, 4 * width, width
+        self.frequencies, time, c = width // 2, 4 * width, width
         self.time = nn.Sequential(nn.Linear(width, time), nn.SiLU(), nn.Linear(time, time))
         self.first, skips = nn.Conv2d(4, width, 3, padding=1), [width]
         self.down, self.up = nn.ModuleList(), nn.ModuleList()
@@ -285,7 +285,7 @@ class UNet(nn.Module):
         self.norm, self.last = nn.GroupNorm(32, width), nn.Conv2d(width, 4, 3, padding=1)
 
     def forward(self, x, step, context):
-        angle = step[:, None].float() * torch.exp(-math.log(1e4) * torch.arange(self.half, device=x.device) / self.half)
+        angle = step[:, None].float() * torch.exp(-math.log(1e4) * torch.arange(self.frequencies, device=x.device) / self.frequencies)
         t = self.time(torch.cat([angle.cos(), angle.sin()], -1).to(x.dtype))
         x = self.first(x)
         skips = [x]

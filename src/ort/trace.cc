@@ -61,28 +61,38 @@ class Trace::Profile : public OrtEpProfilerImpl {
     trace_->begin(*this);
   }
 
+  // ONNX Runtime's container grows by exactly what a call adds, so all events are added by one.
   void finish(OrtProfilingEventsContainer* container) {
     trace_->end(*this);
     const Runtime& runtime = trace_->runtime_;
-    for (Event& event : events_) {
-      if (event.stopwatch != nullptr) {
-        event.duration = of_seconds(event.stopwatch->seconds());
-        event.start = began_ + of_seconds(event.stopwatch->seconds_after(*on_gpu_));
-        event.stopwatch.reset();
-      }
-      const char* const keys[] = {"region", "nodes"};
-      const char* const values[] = {event.region.c_str(), event.nodes.c_str()};
-      const size_t count = event.nodes.empty() ? 1 : 2;
-      OrtProfilingEvent* made = nullptr;
-      runtime.check(runtime.ep_api()(ep_api::kCreateProfilingEvent, EventCategory::kKernel,
-                                     static_cast<int32_t>(::getpid()), event.thread, event.name.c_str(),
-                                     microseconds(event.start - began_ + offset_), microseconds(event.duration), keys,
-                                     values, count, &made));
-      OrtStatus* const status = runtime.ep_api()(ep_api::kAddProfilingEvents, container, &made, size_t{1});
-      runtime.ep_api()(ep_api::kReleaseProfilingEvent, made);
-      runtime.check(status);
+    std::vector<OrtProfilingEvent*> made;
+    made.reserve(events_.size());
+    const std::shared_ptr<void> owner(nullptr, [&](void*) {
+      for (OrtProfilingEvent* const event : made) runtime.ep_api()(ep_api::kReleaseProfilingEvent, event);
+    });
+    for (Event& event : events_) made.push_back(make(event));
+    if (!made.empty()) {
+      runtime.check(runtime.ep_api()(ep_api::kAddProfilingEvents, container, made.data(), made.size()));
     }
     events_.clear();
+  }
+
+  OrtProfilingEvent* make(Event& event) const {
+    if (event.stopwatch != nullptr) {
+      event.duration = of_seconds(event.stopwatch->seconds());
+      event.start = began_ + of_seconds(event.stopwatch->seconds_after(*on_gpu_));
+      event.stopwatch.reset();
+    }
+    const char* const keys[] = {"region", "nodes"};
+    const char* const values[] = {event.region.c_str(), event.nodes.c_str()};
+    const size_t count = event.nodes.empty() ? 1 : 2;
+    const Runtime& runtime = trace_->runtime_;
+    OrtProfilingEvent* made = nullptr;
+    runtime.check(runtime.ep_api()(ep_api::kCreateProfilingEvent, EventCategory::kKernel,
+                                   static_cast<int32_t>(::getpid()), event.thread, event.name.c_str(),
+                                   microseconds(event.start - began_ + offset_), microseconds(event.duration), keys,
+                                   values, count, &made));
+    return made;
   }
 
   const std::shared_ptr<Trace> trace_;

@@ -2,6 +2,7 @@
 import datetime
 import os
 import random
+import unittest
 
 SEED = int(os.environ.get("HEDDLE_TEST_SEED", datetime.date.today().toordinal()))
 
@@ -16,3 +17,15 @@ def draw(cases, count=1):
         return list(cases)
     print(f"HEDDLE_TEST_SEED={SEED}", flush=True)
     return random.Random(SEED).sample(list(cases), count)
+
+
+def draws(count, *names):
+    """A decorator of a class of tests: a run takes `count` of the tests `names`."""
+
+    def decorate(tests):
+        left_out = set(names) - set(draw(names, count))
+        for name in left_out:
+            setattr(tests, name, unittest.skip("another run draws it")(getattr(tests, name)))
+        return tests
+
+    return decorate

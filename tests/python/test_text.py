@@ -20,6 +20,7 @@ from heddle.text import Generator, Sampling
 from heddle.text.graphs import Step, choice
 from heddle.text.tokens import TextStream
 
+from drawing import draw, draws
 import language_models as written
 
 TARGET = os.environ.get("HEDDLE_TEST_TARGET", "cpu")
@@ -66,6 +67,9 @@ def tearDownModule():
     FOLDER.cleanup()
 
 
+@draws(3, "test_long_prompts_are_read_in_chunks", "test_the_branch_with_caches_of_a_merged_decoder_is_taken",
+       "test_places_in_the_cache_are_given", "test_keys_stay_within_a_sliding_window",
+       "test_streams_of_one_generator_may_take_turns", "test_caches_grow", "test_packed_weights_and_16_bits_generate")
 class Answers(unittest.TestCase):
     def check(self, layout, prompts, count):
         path = folder(layout, layout=layout)
@@ -84,7 +88,7 @@ class Answers(unittest.TestCase):
 
     @unittest.skipUnless(ON_HOST, "the host checks the chunks")
     def test_long_prompts_are_read_in_chunks(self):
-        for layout in ("grouped", "plain"):
+        for layout in draw(("grouped", "plain")):
             self.check(layout, [LONG, "short"], 6)
 
     @unittest.skipUnless(ON_HOST, "the host checks merged decoders")
@@ -137,7 +141,7 @@ class Answers(unittest.TestCase):
 
     @unittest.skipUnless(ON_HOST, "caches grow on the host only")
     def test_caches_grow(self):
-        for layout in ("grouped", "plain"):
+        for layout in draw(("grouped", "plain")):
             with mock.patch("heddle.text.decoder.GROWTH", 32):
                 self.check(layout, PROMPTS[:2], 70)
 

@@ -124,10 +124,9 @@ Config block_packed(const GemmDesc& desc, const Target& target) {
 }
 
 std::vector<int64_t> common_heights(int64_t most) {
+  constexpr int64_t kLow = 12;
   std::vector<int64_t> heights = {most};
-  for (const int64_t height : {int64_t{8}, int64_t{4}, int64_t{2}}) {
-    if (height < most) heights.push_back(height);
-  }
+  for (int64_t height = std::min(most - 2, kLow); height >= 2; height -= 2) heights.push_back(height);
   return heights;
 }
 
@@ -142,7 +141,7 @@ Config with_common_height(Config config, int64_t rows, int64_t most) {
     config.choice = conv;
   } else {
     CpuGemmConfig gemm = config.as<CpuGemmConfig>();
-    gemm.tile_m = std::max<int64_t>(1, gemm.tile_m / height) * height;
+    gemm.tile_m = ceil_div(gemm.tile_m, height) * height;  // fewer rows could read B once more
     gemm.micro_m = height;
     config.choice = gemm;
   }

@@ -55,19 +55,19 @@ class Window {
     EnergyFigure figure;
     figure.source = counter_.source();
     find_chunk();
-    last_ = counter_.joules();
+    if (!wait_for_update()) return still(figure);
+    const double before = wall_seconds();
     if (!wait_for_update()) return still(figure);
     const double begin = wall_seconds(), joules = last_;
-    double end = begin;
+    figure.interval = begin - before;
     runs_ = 0;
-    const auto is_enough = [&](int updates) {
-      const double time = end - begin;
-      return updates > 0 && time >= seconds_ && (updates >= kFewestUpdates || time >= kLongEnough);
-    };
-    for (int updates = 0; !is_enough(updates); ++updates) {
+    const double enough = std::max(seconds_, std::min((kFewestUpdates - 0.5) * figure.interval, kLongEnough));
+    double end = begin;
+    // The device idles during a look, so there are none until the last interval.
+    while (wall_seconds() - begin < enough - figure.interval) run_chunk();
+    while (end - begin < enough) {
       if (!wait_for_update()) return still(figure);
       end = wall_seconds();
-      figure.interval = (end - begin) / (updates + 1);
     }
     figure.runs = runs_;
     figure.seconds = end - begin;
@@ -89,11 +89,16 @@ class Window {
     }
   }
 
+  void run_chunk() {
+    run_(chunk_);
+    runs_ += chunk_;
+  }
+
   bool wait_for_update() {
     const double start = wall_seconds();
+    last_ = counter_.joules();
     while (wall_seconds() - start < kPatience) {
-      run_(chunk_);
-      runs_ += chunk_;
+      run_chunk();
       const double now = counter_.joules();
       if (now == last_) continue;
       last_ = now;

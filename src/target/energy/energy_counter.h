@@ -36,7 +36,7 @@ struct EnergyFigure {
   double joules = 0;    // of one run
   double watts = 0;     // mean power of the device
   double seconds = 0;   // how long was measured
-  double interval = 0;  // mean time between two updates of the counter
+  double interval = 0;  // time between two updates of the counter
   int64_t runs = 0;
   std::string source;   // EnergyCounter::source()
   std::string why_not;  // why there is no figure; the numbers are 0 then
