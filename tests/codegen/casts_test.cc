@@ -165,6 +165,41 @@ TEST(Casts, BytesSaturateAndMayBeWidenedAgain) {
   batch.run();
 }
 
+// Quotients by a scale, around all ties of the rounding that follows. The reference does not round them to f32 first,
+// so those that are ties in f32 only are left out.
+TEST(Casts, QuotientsRoundAsDivisions) {
+  std::mt19937 random(::testing::UnitTest::GetInstance()->random_seed() + 19);
+  std::uniform_real_distribution<float> mantissa(1, 2);
+  Batch batch;
+  for (const DType byte : {DType::kU8, DType::kI8}) {
+    for (int i = 0; i < 4; ++i) {
+      const float scale = std::ldexp(mantissa(random), static_cast<int>(random() % 40) - 20);
+      const double zero = static_cast<int>(random() % 128);
+      std::vector<float> values = {NAN, INFINITY, -INFINITY, 0.F, -0.F, 1e-45F};
+      for (int k = -260; k < 260; ++k) {
+        float x = (static_cast<float>(k) + 0.5F) * scale;
+        for (int step = 0; step < 2; ++step) x = std::nextafter(x, -INFINITY);
+        for (int step = 0; step < 5; ++step, x = std::nextafter(x, INFINITY)) {
+          if (std::nearbyint(x * (1 / double{scale})) == std::nearbyint(x / scale)) values.push_back(x);
+        }
+      }
+      const auto count = static_cast<int64_t>(values.size());
+      batch.add(
+          fmt::format("{} by {}", to_string(byte), scale),
+          [&](ir::Builder& b) {
+            const auto x = b.cast(b.constant(Tensor::of<float>(DType::kF32, {count}, std::span(values))), DType::kF64);
+            const auto quotient = b.cast(b.binary(ir::Op::kMul, x, 1 / double{scale}), DType::kF32);
+            const auto bytes = b.cast(b.binary(ir::Op::kAdd, b.unary(ir::Op::kRound, quotient), zero), byte);
+            b.graph().output("bytes", bytes);
+            const auto difference = b.binary(ir::Op::kSub, b.cast(bytes, DType::kI32), zero);
+            b.graph().output("f32", b.binary(ir::Op::kMul, b.cast(difference, DType::kF32), 0.25));
+          },
+          1e-300);
+    }
+  }
+  batch.run();
+}
+
 // The functions of a byte are a table: SiLU with its gate quantised before the product, of bytes in memory and of bytes
 // that the kernel makes.
 TEST(Casts, FunctionsOfBytesAreTables) {

@@ -139,6 +139,15 @@ TEST(CudaTile, TensorCoresWhereTheyMultiplyTheType) {
   EXPECT_EQ(best(view_problem(4096, 1, 4096, DType::kF32), target), "skinny");
 }
 
+// Lanes of a warp share k, so a short one leaves most of them idle.
+TEST(CudaTile, ManyRowsOfAShortKAreNotReducedByWarps) {
+  for (const DType type : {DType::kU8, DType::kF16}) {
+    for (const int64_t k : {32, 64}) {
+      EXPECT_EQ(family_of(enumerate(view_problem(401408, 8, k, type), device(90))[0].config), "mma") << k;
+    }
+  }
+}
+
 TEST(CudaTile, FewResultsOfALongKAreSumsInRegisters) {
   for (const DType type : {DType::kF16, DType::kBF16, DType::kF32, DType::kF64, DType::kI8}) {
     for (const auto& [m, n, k] :

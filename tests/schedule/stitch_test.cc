@@ -138,6 +138,21 @@ TEST(StitchSchedule, SumsOverSeveralDimensionsFillAGpu) {
   }
 }
 
+// The range of an image's values, as dynamic quantisation needs it. The channels alone have as many steps as an H200
+// needs blocks, but parts of them would be columns.
+TEST(StitchSchedule, FullReductionsTakePartsThatAreContiguous) {
+  for (const Shape& shape : {Shape{32, 28, 28, 512}, {32, 14, 14, 1024}, {4096, 4096}, {8, 128, 3072}}) {
+    ir::Graph graph;
+    Builder b(graph);
+    ir::Ints all;
+    for (size_t d = 0; d < shape.size(); ++d) all.push_back(static_cast<int64_t>(d));
+    graph.output("y", b.reduce("max", graph.parameter("x", {DType::kF32, shape}), all, false));
+    const ScheduledGroup group = schedule(graph, testing::whole_graph(graph), Target::cuda_h200());
+    ASSERT_EQ(group.kernels.size(), 2u);
+    EXPECT_GE(group.kernels[0].config.tasks, 132);
+  }
+}
+
 // What a batch normalisation returns beside its result in training, and its gradients, come from the kernel that reads
 // the images. The number of images may be that of channels.
 TEST(StitchSchedule, StatisticsAreMadeWithWhatTheyNormalise) {

@@ -128,6 +128,9 @@ void check_quotients() {
       const auto expected = round_even(saturated<To, Zero>(splat<1>(x / divisor)));
       ASSERT_EQ(round_even(quotient)[0], expected[0]) << x << " / " << divisor;
       ASSERT_EQ(round_small_to_int(quotient)[0], static_cast<int32_t>(expected[0])) << x << " / " << divisor;
+      const float near = saturated_near_quotient<To, Zero>(splat<kLanes>(x), divisor, reciprocal, rest)[0];
+      const float least = std::nextafter(quotient[0], -INFINITY), most = std::nextafter(quotient[0], INFINITY);
+      ASSERT_TRUE(near >= least && near <= most) << x << " / " << divisor;
     }
   }
 }

@@ -5,10 +5,11 @@
 #include <bit>
 #include <cmath>
 
-#include "codegen/scalar/match.h"
 #include "codegen/scalar/text_value.h"
 #include "ir/schema.h"
 #include "schedule/expr/expr_walk.h"
+#include "schedule/expr/match.h"
+#include "schedule/expr/saturated.h"
 #include "schedule/region/cost.h"
 
 namespace heddle::codegen {
@@ -18,8 +19,10 @@ using ir::Op;
 using schedule::Expr;
 using schedule::ExprId;
 using schedule::ExprPool;
+using schedule::is_byte;
+using schedule::kMostOffset;
+using schedule::RoundedSum;
 
-constexpr int64_t kMostOffset = 1024;  // so that all types hold the sum
 // A table of 256 bytes in registers takes 23 instructions with AVX2, and 9 with AVX-512. A GPU loads bytes of a table
 // at an eighth of the rate of its multiplications.
 constexpr double kTableSteps = 20;
@@ -28,9 +31,6 @@ constexpr int kMostOperations = 256;
 // What a value is computed from, if that is no single number of 8 bits.
 constexpr int64_t kConstants = -1, kOthers = -2;
 
-bool is_byte(DType dtype) {
-  return dtype == DType::kI8 || dtype == DType::kU8;
-}
 bool is_wider(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kI32 || dtype == DType::kI16;
 }
@@ -41,72 +41,44 @@ std::optional<int64_t> as_integer(const ExprPool& pool, ExprId id) {
   return static_cast<int64_t>(e.bits);
 }
 
-// True if an f32 is an integer, an infinity or NaN. Sums and casts of integers qualify, since all f32 numbers from 2^23
-// on are integers. `depth` limits how deep nested sums are followed.
-bool is_integral(const ExprPool& pool, ExprId id, int depth = 3) {
-  const Expr& e = pool[id];
-  if (const auto number = as_number(pool, id)) return std::nearbyint(*number) == *number;
-  if (e.kind != Expr::Kind::kOp || e.dtype != DType::kF32) return false;
-  if (e.op == Op::kCast && !is_float(pool[e.args[0]].dtype)) return true;
-  const bool rounds = e.op == Op::kRound || e.op == Op::kFloor || e.op == Op::kCeil || e.op == Op::kTrunc;
-  const bool adds = depth > 0 && (e.op == Op::kAdd || e.op == Op::kSub);
-  return rounds || (adds && is_integral(pool, e.args[0], depth - 1) && is_integral(pool, e.args[1], depth - 1));
-}
-
-bool is_saturated(const ExprPool& pool, ExprId byte) {
-  const Expr* const cast = as_op(pool, byte, Op::kCast);
-  return cast != nullptr && pool[cast->args[0]].dtype == DType::kF32 && is_integral(pool, cast->args[0]);
-}
-
-// An integral f32 as a sum: round_even(x) + offset, or x itself, which is integral.
-struct RoundedSum {
-  ExprId x;
-  bool rounds = false;
-  int64_t offset = 0;
-};
-
-RoundedSum rounded_sum_of(const ExprPool& pool, ExprId id) {
-  const Expr* const sum = as_op(pool, id, Op::kAdd);
-  const auto number = sum != nullptr ? as_number(pool, sum->args[1]) : std::nullopt;
-  const bool is_small = number && std::nearbyint(*number) == *number && std::fabs(*number) <= kMostOffset;
-  const Expr* const round = as_op(pool, is_small ? sum->args[0] : id, Op::kRound);
-  if (round == nullptr) return {id};
-  return {round->args[0], true, is_small ? static_cast<int64_t>(*number) : 0};
-}
-
-// A quotient by an f32, where it is computed as a product with the divisor's reciprocal in f64, which rounds the same.
-struct Quotient {
-  ExprId dividend;
-  float divisor;
-};
-
-std::optional<Quotient> quotient_of(const ExprPool& pool, ExprId id) {
-  const Expr* const cast = as_op(pool, id, Op::kCast);
-  const Expr* const product =
-      cast != nullptr && cast->dtype == DType::kF32 ? as_op(pool, cast->args[0], Op::kMul) : nullptr;
-  if (product == nullptr || product->dtype != DType::kF64) return std::nullopt;
-  const Expr* const wide = as_op(pool, product->args[0], Op::kCast);
-  const auto reciprocal = as_number(pool, product->args[1]);
-  if (wide == nullptr || pool[wide->args[0]].dtype != DType::kF32 || !reciprocal) return std::nullopt;
-  constexpr double kMost = 0x1p60;  // no product below leaves the range of normal numbers
-  if (!(*reciprocal > 1 / kMost && *reciprocal < kMost)) return std::nullopt;
-  const auto divisor = static_cast<float>(1 / *reciprocal);
-  return 1 / double{divisor} == *reciprocal ? std::optional(Quotient{wide->args[0], divisor}) : std::nullopt;
-}
-
 std::string bounded_text(const char* function, DType byte, int64_t zero, const std::string& arguments = "") {
   const std::string more = zero != 0 ? fmt::format(", {}", zero) : "";
   return fmt::format("tile::{}<{}{}>({{0}}{})", function, computed_type(byte), more, arguments);
 }
 
+// 1 / divisor in two parts.
+struct Reciprocal {
+  explicit Reciprocal(float divisor)
+      : first(1 / divisor), rest(static_cast<float>(1 / double{divisor} - double{first})) {}
+  float first, rest;
+};
+
+// Whether products with the reciprocal round to the same integers from `low` to `high` as quotients by the divisor.
+// Both grow with the dividend, so they agree everywhere if they agree around the dividends of all ties.
+bool products_round_alike(float divisor, const Reciprocal& reciprocal, int64_t low, int64_t high) {
+  constexpr int kAround = 3;  // floats; both step within two of a tie
+  for (int64_t k = low; k < high; ++k) {
+    auto x = static_cast<float>((static_cast<double>(k) + 0.5) * double{divisor});
+    for (int i = 0; i < kAround; ++i) x = std::nextafter(x, -INFINITY);
+    for (int i = 0; i <= 2 * kAround; ++i, x = std::nextafter(x, INFINITY)) {
+      const float product = std::fma(x, reciprocal.first, x * reciprocal.rest);
+      if (std::nearbyint(product) != std::nearbyint(x / divisor)) return false;
+    }
+  }
+  return true;
+}
+
 // A value within the range of a type of 8 bits, less a zero point.
 ShortForm saturated_form(const ExprPool& pool, DType byte, const RoundedSum& sum, bool on_cpu) {
-  const auto quotient = on_cpu ? std::nullopt : quotient_of(pool, sum.x);
+  const auto quotient = on_cpu || !sum.rounds ? std::nullopt : quotient_of(pool, sum.x);
   if (!quotient) return {bounded_text("saturated", byte, sum.offset), {sum.x}};
-  const float reciprocal = 1 / quotient->divisor;
-  const auto rest = static_cast<float>(1 / double{quotient->divisor} - double{reciprocal});
-  const std::string numbers = fmt::format(", {:.9e}f, {:.9e}f, {:.9e}f", quotient->divisor, reciprocal, rest);
-  return {bounded_text("saturated_quotient", byte, sum.offset, numbers), {quotient->dividend}};
+  const Reciprocal reciprocal(quotient->divisor);
+  const int64_t low = (byte == DType::kI8 ? -128 : 0) - sum.offset;
+  const bool near = products_round_alike(quotient->divisor, reciprocal, low, low + 255);
+  const std::string numbers =
+      fmt::format(", {:.9e}f, {:.9e}f, {:.9e}f", quotient->divisor, reciprocal.first, reciprocal.rest);
+  return {bounded_text(near ? "saturated_near_quotient" : "saturated_quotient", byte, sum.offset, numbers),
+          {quotient->dividend}};
 }
 
 std::string plus(int64_t offset, bool in_floats) {
@@ -263,7 +235,10 @@ std::optional<ShortForm> ByteForms::find(ExprId id, bool on_cpu) {
   const DType to = pool_[id].dtype, byte = pool_[found->byte].dtype;
   auto form = looked_up(found->byte, on_cpu);
   if (!form) {
-    if (!is_saturated(pool_, found->byte)) return std::nullopt;
+    if (!is_saturated(pool_, found->byte)) {
+      if (on_cpu || to != DType::kF32) return std::nullopt;
+      return ShortForm{fmt::format("tile::cuda::float_of_bytes<{}>({{0}})", found->offset), {found->byte}};
+    }
     if (to == DType::kF32) {
       const RoundedSum sum = rounded_sum_of(pool_, pool_[found->byte].args[0]);
       ShortForm form = saturated_form(pool_, byte, sum, on_cpu);

@@ -16,6 +16,7 @@ class ByteForms {
   // widened number is never a vector of narrow elements.
   // - An integral f32 that is saturated: bounds are applied before it is rounded and converted, and include the zero
   //   point. On a CPU, one instruction rounds and converts. A GPU rounds by additions.
+  // - A loaded number as an f32: a GPU converts it by a permutation of bytes and a subtraction.
   // - A function of one other number of 8 bits whose operations cost more than a table of its 256 values: the table.
   std::optional<ShortForm> find(schedule::ExprId id, bool on_cpu);
   // The short form of a number of 8 bits for a GPU's store that saturates 32-bit integers: an entry of a table, or a

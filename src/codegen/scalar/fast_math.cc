@@ -8,8 +8,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "codegen/scalar/match.h"
 #include "codegen/scalar/text_value.h"
+#include "schedule/expr/match.h"
 
 namespace heddle::codegen {
 namespace {

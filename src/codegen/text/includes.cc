@@ -17,6 +17,7 @@ std::string_view header_of(std::string_view identifier) {
       {"wrap_lanes", "tile/op/gather.h"},
       {"look_up_bytes", "tile/arch/cpu/look_up.h"},
       {"look_up_cached", "tile/op/cuda/look_up.h"},
+      {"float_of_bytes", "tile/op/cuda/bytes.h"},
       {"philox_normal", "tile/op/random.h"},
       {"philox_uniform", "tile/op/random.h"},
       {"f8e4m3", "tile/op/narrow.h"},

@@ -186,7 +186,8 @@ Dims with_joined_runs(const Shape& shape, ir::Ints dims) {
 }
 
 // The reduction `node` over x in `parts` parts of its widest dimension, plus a rest that does not divide. Neighbouring
-// dimensions are one dimension if none of them has as many steps.
+// dimensions are one dimension if none of them has as many steps, or if parts of the last one were short pieces of many
+// rows: a part that is contiguous is read along memory, by a thread group of its own.
 ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t parts) {
   ir::Graph& graph = local.graph;
   const DType dtype = graph.dtype(x);
@@ -195,10 +196,13 @@ ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t par
   const auto emit = [&](Op op, std::vector<ValueId> inputs, ir::Attrs attrs) {
     return graph.emit(op, std::move(inputs), std::move(attrs), node.origins);
   };
+  constexpr int64_t kLeastPiece = 32;  // elements
   Dims reduced{graph.shape(x), node.attrs.ints("dims")};
-  if (reduced.at(reduced.widest()) < parts) {
+  const bool last = reduced.widest() + 1 == static_cast<int64_t>(reduced.shape.size());
+  if (reduced.at(reduced.widest()) < (last ? kLeastPiece * parts : parts)) {
+    const size_t rank = reduced.shape.size();
     reduced = with_joined_runs(reduced.shape, reduced.dims);
-    x = emit(Op::kReshape, {x}, {{"shape", reduced.shape}});
+    if (reduced.shape.size() != rank) x = emit(Op::kReshape, {x}, {{"shape", reduced.shape}});
   }
   const auto& [shape, dims] = reduced;
   const std::string kind = node.attrs.text("kind");

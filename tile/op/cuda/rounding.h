@@ -30,17 +30,34 @@ TILE_INLINE vec<float, W> small_to_float(vec<int32_t, W> a) {
   return bit_cast<float>(a + splat<W>(detail::kRoundingBits)) - splat<W>(detail::kRoundingShift);
 }
 
+namespace detail {
+// The numbers whose quotients by `divisor` are limited as saturated() limits them.
+template <typename To, int Zero, int W>
+TILE_INLINE vec<float, W> saturated_dividend(vec<float, W> a, float divisor) {
+  constexpr int bits = 8 * sizeof(To) - (is_signed<To> ? 1 : 0);
+  constexpr float low = is_signed<To> ? -float(1 << bits) : 0.f, high = float((1 << bits) - 1);
+  vec<float, W> inside = greater_or_second(a, splat<W>((low - Zero) * divisor));
+  inside = less_or_second(inside, splat<W>((high - Zero) * divisor));
+  if constexpr (is_signed<To>) inside = select(is_nan(a), splat<W>(-Zero * divisor), inside);
+  return inside;
+}
+}  // namespace detail
+
+// A number within an ulp of the quotient a / divisor, limited as saturated() limits it. `reciprocal` and `rest` are
+// 1 / divisor in two parts. For nearly all divisors, these numbers round to the same integers as the quotients.
+template <typename To, int Zero = 0, int W>
+TILE_INLINE vec<float, W> saturated_near_quotient(vec<float, W> a, float divisor, float reciprocal, float rest) {
+  const vec<float, W> inside = detail::saturated_dividend<To, Zero>(a, divisor);
+  return fma(inside, reciprocal, inside * splat<W>(rest));
+}
+
 // The quotient a / divisor, rounded to f32 as a division rounds it, and limited as saturated() limits it. Requires a
 // normal divisor above 0 whose products with numbers of To are normal. `reciprocal` and `rest` are 1 / divisor in two
 // parts. By them the quotient is one of the two floats around the exact one; its remainder, which is exact, then
 // decides.
 template <typename To, int Zero = 0, int W>
 TILE_INLINE vec<float, W> saturated_quotient(vec<float, W> a, float divisor, float reciprocal, float rest) {
-  constexpr int bits = 8 * sizeof(To) - (is_signed<To> ? 1 : 0);
-  constexpr float low = is_signed<To> ? -float(1 << bits) : 0.f, high = float((1 << bits) - 1);
-  vec<float, W> inside = detail::greater_or_second(a, splat<W>((low - Zero) * divisor));
-  inside = detail::less_or_second(inside, splat<W>((high - Zero) * divisor));
-  if constexpr (is_signed<To>) inside = select(is_nan(a), splat<W>(-Zero * divisor), inside);
+  const vec<float, W> inside = detail::saturated_dividend<To, Zero>(a, divisor);
   const vec<float, W> quotient = fma(inside, reciprocal, inside * splat<W>(rest));
   return fma(fma(quotient, -divisor, inside), reciprocal, quotient);
 }

@@ -1,9 +1,11 @@
 #include "schedule/region/cuda/vector_length.h"
 
 #include <algorithm>
+#include <set>
 
 #include "schedule/expr/expr_walk.h"
 #include "schedule/expr/lane_stride.h"
+#include "schedule/expr/saturated.h"
 #include "schedule/region/cost.h"
 
 namespace heddle::schedule {
@@ -60,6 +62,13 @@ int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, const 
   const VarId lane = variable.var;
   std::vector<ExprId> roots = values;
   for (const Store& s : stores) roots.push_back(s.value);
+  // Products of f64 that kernels compute in f32, and their operands.
+  std::set<ExprId> narrowed;
+  visit_exprs(pool, roots, [&](ExprId e) {
+    if (const auto quotient = saturated_quotient_of(pool, e)) {
+      narrowed.insert({quotient->product, pool[quotient->product].args[0]});
+    }
+  });
   size_t widest = 1;
   const auto touches = [&](const Index& at) {
     const uint64_t vars = pool.vars(at);
@@ -71,7 +80,8 @@ int vector_length(const ExprPool& pool, const std::vector<GridDim>& grid, const 
     const bool operand = expr.kind == Expr::Kind::kLoad && expr.id < scratch;
     const bool beside = operand && stride_along(pool, expr.index, lane).value_or(1) <= 1;
     if (beside && touches(expr.index)) widest = std::max(widest, size_of(expr.dtype));
-    if (expr.kind == Expr::Kind::kOp && expr.dtype == DType::kF64) widest = std::max(widest, size_of(expr.dtype));
+    const bool is_f64 = expr.kind == Expr::Kind::kOp && expr.dtype == DType::kF64;
+    if (is_f64 && !narrowed.contains(e)) widest = std::max(widest, size_of(expr.dtype));
   });
   for (const Store& s : stores) {
     // Rows that values name lie anywhere: what goes to several of them is stored element by element.

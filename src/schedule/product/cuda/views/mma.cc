@@ -126,7 +126,10 @@ double compute_us(const TileProblem& p, const MmaConfig& c, bool mma, const Bloc
   const double pieces = p.read_bytes == 0 || c.splits > 1 ? 0 : area / c.threads() / neighbours(p);
   const double read =
       std::max(pieces * kLatency * model.latency_cycles, busy * area * p.read_bytes / model.l2_per_cycle);
-  const double store = store_cycles(busy * area, out, target) + read;
+  // Instructions to quantise an element, whose latencies show with few warps, too.
+  constexpr double kQuantise = 12;
+  const double quantise = p.out_bytes == 1 && c.splits == 1 ? busy * area * kQuantise / 128 / hidden : 0;
+  const double store = store_cycles(busy * area, out, target) + quantise + read;
   return static_cast<double>(waves) * (cycles * static_cast<double>(k_tiles) + store) /
          (target.model.chip.clock_ghz * 1e3);
 }

@@ -44,13 +44,16 @@ double few_us(const TileProblem& p, const SkinnyConfig& c, const GpuTarget& targ
   const int64_t rows = std::min<int64_t>(c.rows, count), busy = std::min<int64_t>(c.warps, ceil_div(count, rows));
   const double warps = std::min(units * static_cast<double>(wide.along_k ? busy : c.warps) / target.sms,
                                 8.0 * blocks_of_sm(c.threads(), shared_bytes_of(p, c), registers_of(p, c), target));
-  const int64_t lanes = wide.along_k ? 32 : std::min<int64_t>(32, ceil_div(count, width_of(wide)));
+  // A short k, or few rows, leave lanes of a warp without a load.
+  const int64_t lanes = std::min<int64_t>(32, ceil_div(wide.along_k ? p.k : count, width_of(wide)));
   const double pieces = wide.along_k ? 2.0 * static_cast<double>(rows) : 4;
   const double in_flight = warps * static_cast<double>(lanes) * load_bytes(wide) * pieces;
   const double share = std::min(1.0, in_flight / 32768) * (load_bytes(wide) >= 8 || wide.bits != 0 ? 0.92 : 0.6);
   const double memory = p.bytes() / (target.model.mma.memory_per_us * std::max(share, 0.02));
-  // Each element is converted once and multiplied by all of the few.
-  const double elements = static_cast<double>(count) * p.k * p.batch;
+  // Each element is converted once and multiplied by all of the few. Along k, a warp issues the instructions of whole
+  // tiles of k, of which lanes beyond the end of k make no use.
+  const int64_t issued_k = wide.along_k ? ceil_div(p.k, c.tile_k) * c.tile_k : p.k;
+  const double elements = static_cast<double>(count) * issued_k * p.batch;
   const double cycles = target.sms * target.model.chip.clock_ghz * 1e3;
   const double widening = wide.bits != 0 ? 3 : 0;  // instructions for each of the integers
   const double arithmetic = elements * (c.few + 1.5 + widening) / (multiply_rate(p, false, target) * cycles);
