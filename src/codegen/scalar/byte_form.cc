@@ -208,9 +208,8 @@ std::optional<ByteForms::Integers> ByteForms::looked_up(ExprId byte, bool on_cpu
     words += fmt::format("{}{:#x}", i > 0 ? ", " : "", word);
   }
   Integers result = integers(from, on_cpu);
-  const char *const function = on_cpu ? "tile::look_up_bytes" : "tile::cuda::look_up_cached", *const place =
-                                                                                                  on_cpu ? "tile"
-                                                                                                         : "tile::cuda";
+  const char* const function = on_cpu ? "tile::look_up_bytes" : "tile::cuda::look_up_cached";
+  const char* const place = on_cpu ? "tile" : "tile::cuda";
   result.format = fmt::format("{}<{}>({}::byte_table<{}>, {}{})", function, computed_type(pool_[byte].dtype), place,
                               words, result.format, plus(result.offset, false));
   result.offset = 0;
