@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Tries the wheel onnxruntime-ep-heddle with releases of ONNX Runtime, each in an environment of its own below
-# build/ort-releases: the tests of sessions (tests/ort/test_session.py) on the CPU, with the library of the wheel.
+# build/ort-releases: the tests of sessions (test_session.py and test_control_flow.py of tests/ort) on the CPU, with the library of the wheel.
 #   scripts/ort_releases.sh WHEEL [RELEASE...]      RELEASE defaults to the newest of each of the three newest minor versions
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,7 +26,11 @@ for release in "${releases[@]}"; do
   # Neither an index nor dependencies: the wheel needs nothing.
   "$work/$release/bin/pip" install --quiet --disable-pip-version-check --no-index "$wheel"
   library=$("$work/$release/bin/python" -c 'import onnxruntime_ep_heddle as ep; print(ep.get_library_path())')
-  if HEDDLE_CACHE_DIR=$work/cache "$work/$release/bin/python" tests/ort/test_session.py "$library" >"$work/$release.log" 2>&1; then
+  passed=1
+  for tests in session control_flow; do
+    HEDDLE_CACHE_DIR=$work/cache "$work/$release/bin/python" tests/ort/test_$tests.py "$library" || passed=0
+  done >"$work/$release.log" 2>&1
+  if [ $passed -eq 1 ]; then
     echo "onnxruntime $release: $(tail -n 3 "$work/$release.log" | tr '\n' ' ')"
   else
     echo "onnxruntime $release: FAILED, see $work/$release.log"

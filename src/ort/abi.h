@@ -141,8 +141,13 @@ inline constexpr Entry<OrtStatus*(const OrtGraph*, const char**)> kGraphGetName{
 inline constexpr Entry<OrtStatus*(const OrtGraph*, const char**)> kGraphGetModelPath{334};
 inline constexpr Entry<OrtStatus*(const OrtGraph*, size_t*)> kGraphGetNumOperatorSets{336};
 inline constexpr Entry<OrtStatus*(const OrtGraph*, const char**, int64_t*, size_t)> kGraphGetOperatorSets{337};
+inline constexpr Entry<OrtStatus*(const OrtGraph*, size_t*)> kGraphGetNumInputs{338};
+inline constexpr Entry<OrtStatus*(const OrtGraph*, const OrtValueInfo**, size_t)> kGraphGetInputs{339};
+inline constexpr Entry<OrtStatus*(const OrtGraph*, size_t*)> kGraphGetNumOutputs{340};
+inline constexpr Entry<OrtStatus*(const OrtGraph*, const OrtValueInfo**, size_t)> kGraphGetOutputs{341};
 inline constexpr Entry<OrtStatus*(const OrtGraph*, size_t*)> kGraphGetNumNodes{344};
 inline constexpr Entry<OrtStatus*(const OrtGraph*, const OrtNode**, size_t)> kGraphGetNodes{345};
+inline constexpr Entry<OrtStatus*(const OrtGraph*, const OrtNode**)> kGraphGetParentNode{346};
 inline constexpr Entry<OrtStatus*(const OrtNode*, const char**)> kNodeGetName{349};
 inline constexpr Entry<OrtStatus*(const OrtNode*, const char**)> kNodeGetOperatorType{350};
 inline constexpr Entry<OrtStatus*(const OrtNode*, const char**)> kNodeGetDomain{351};
@@ -159,6 +164,8 @@ inline constexpr Entry<OrtStatus*(const OrtOpAttr*, OrtValue**)> kOpAttrGetTenso
 inline constexpr Entry<OrtStatus*(const OrtOpAttr*, AttributeType*)> kOpAttrGetType{363};
 inline constexpr Entry<OrtStatus*(const OrtOpAttr*, const char**)> kOpAttrGetName{364};
 inline constexpr Entry<OrtStatus*(const OrtNode*, size_t*)> kNodeGetNumSubgraphs{365};
+inline constexpr Entry<OrtStatus*(const OrtNode*, const OrtGraph**, size_t, const char** attributes)> kNodeGetSubgraphs{
+    366};
 inline constexpr Entry<OrtStatus*(const OrtNode*, const char**)> kNodeGetEpName{368};
 inline constexpr Entry<const char*(const OrtRunOptions*, const char*)> kGetRunConfigEntry{373};
 inline constexpr Entry<OrtStatus*(const OrtValue*, const void**)> kGetTensorData{378};

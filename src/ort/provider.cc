@@ -144,6 +144,10 @@ void Provider::take_regions(const OrtGraph* handle, OrtEpGraphSupportInfo* info)
     take({node});
   }
   if (has_plans) return;  // what is not in plans was left to ONNX Runtime when they were made
+  // ONNX Runtime asks for a body before the graph around it. A loop that is taken needs its body as it is.
+  if (const std::optional<Graph> loop = read_loop(runtime_, handle, graph)) {
+    if (!find_capability(runtime_, *loop, options_).regions.empty()) return;
+  }
   const Capability capability = find_capability(runtime_, graph, options_);
   for (const auto& region : capability.regions) take(region);
   runtime_.log(logger_, Severity::kInfo, describe(capability, graph));

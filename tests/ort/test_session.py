@@ -1,13 +1,8 @@
-"""Sessions of the installed ONNX Runtime with HeddleExecutionProvider: test_session.py LIBRARY [TEST...]
-
-They run on the CPU, or on the device $HEDDLE_TEST_TARGET, such as cuda:0 (the emulator's, too).
-Results are compared with those of ONNX Runtime's own provider, on random inputs. That a session runs at all shows that
-the tables of src/ort/abi.h are those of this release: a wrong position calls another function."""
+"""Sessions of the installed ONNX Runtime with HeddleExecutionProvider: test_session.py LIBRARY [TEST...]"""
 
 import json
 import os
 import pathlib
-import resource
 import shutil
 import subprocess
 import sys
@@ -20,81 +15,11 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-LIBRARY = pathlib.Path(sys.argv[1]).resolve()
-NAME = "HeddleExecutionProvider"
-TARGET = os.environ.get("HEDDLE_TEST_TARGET", "cpu")
-VERSION = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
-RANDOM = np.random.default_rng(5)
+from sessions import (LIBRARY, RANDOM, TARGET, VERSION, SessionCase, devices, main, memory_in_use, model_of, normal, options, perceptron, plain,
+                      session, taken)
 
 
-def devices():
-    return [device for device in onnxruntime.get_ep_devices() if device.ep_name == NAME and device.ep_metadata["target"] == TARGET]
-
-
-def options(provider=None, **session):
-    made = onnxruntime.SessionOptions()
-    made.log_severity_level = 4
-    made.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-    for key, value in session.items():
-        made.add_session_config_entry(key.replace("__", "."), value)
-    made.add_provider_for_devices(devices(), provider or {})
-    return made
-
-
-def session(model, provider=None, **settings):
-    given = model if isinstance(model, (str, bytes)) else model.SerializeToString()
-    return onnxruntime.InferenceSession(given, options(provider, **settings), enable_fallback=0)
-
-
-def plain(model):
-    given = model if isinstance(model, (str, bytes)) else model.SerializeToString()
-    return onnxruntime.InferenceSession(given, providers=["CPUExecutionProvider"])
-
-
-def taken(made):
-    return sorted(node.op_type for part in made.get_provider_graph_assignment_info() if part.ep_name == NAME
-                  for node in part.get_nodes())
-
-
-def model_of(nodes, inputs, outputs, constants=(), opset=20):
-    """inputs, outputs: (name, dtype or element type, shape)"""
-    def ports(listed):
-        return [helper.make_tensor_value_info(name, kind if isinstance(kind, int) else helper.np_dtype_to_tensor_dtype(np.dtype(kind)),
-                                              shape) for name, kind, shape in listed]
-
-    initializers = [numpy_helper.from_array(value, name) for name, value in dict(constants).items()]
-    graph = helper.make_graph(nodes, "graph", ports(inputs), ports(outputs), initializers)
-    sets = [helper.make_opsetid("", opset), helper.make_opsetid("com.microsoft", 1)]
-    return helper.make_model(graph, opset_imports=sets, ir_version=10)
-
-
-def normal(*shape):
-    return RANDOM.standard_normal(shape).astype(np.float32)
-
-
-def perceptron():
-    """x[n,48] -> y[n,32], of any n."""
-    nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["a"], "product"),
-        helper.make_node("Add", ["a", "b"], ["c"], "bias"),
-        helper.make_node("Relu", ["c"], ["d"], "relu"),
-        helper.make_node("Softmax", ["d"], ["y"], "softmax"),
-    ]
-    return model_of(nodes, [("x", np.float32, ["n", 48])], [("y", np.float32, ["n", 32])],
-                    {"w": normal(48, 32), "b": normal(32)})
-
-
-def memory_in_use():
-    return int(pathlib.Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
-
-
-class SessionTest(unittest.TestCase):
-    def check(self, made, model, inputs, tolerance=1e-5):
-        expected = plain(model).run(None, inputs)
-        for actual, wanted in zip(made.run(None, inputs), expected):
-            self.assertEqual((actual.shape, actual.dtype), (wanted.shape, wanted.dtype))
-            np.testing.assert_allclose(actual.astype(np.float64), wanted.astype(np.float64), rtol=tolerance, atol=tolerance)
-
+class SessionTest(SessionCase):
     def test_exports_two_functions_and_links_nothing_of_onnxruntime(self):
         exported = subprocess.run(["nm", "-D", "--defined-only", LIBRARY], capture_output=True, text=True, check=True).stdout
         self.assertEqual(sorted(line.split()[-1] for line in exported.splitlines()), ["CreateEpFactories", "ReleaseEpFactory"])
@@ -141,40 +66,6 @@ class SessionTest(unittest.TestCase):
                 self.assertEqual(list(actual), list(expected))
             else:
                 np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
-
-    def test_branches_of_an_if(self):
-        # ONNX Runtime hands the result of a branch over in memory of the host, also to a region on a GPU.
-        def branch(kind):
-            nodes = [helper.make_node("MatMul", ["a", "w"], [f"{kind}_b"]), helper.make_node(kind, [f"{kind}_b"], [f"{kind}_c"]),
-                     helper.make_node("Softmax", [f"{kind}_c"], [f"{kind}_d"])]
-            return helper.make_graph(nodes, kind, [], [helper.make_tensor_value_info(f"{kind}_d", TensorProto.FLOAT, None)])
-
-        nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]),
-                 helper.make_node("If", ["flag"], ["d"], then_branch=branch("Tanh"), else_branch=branch("Neg")),
-                 helper.make_node("MatMul", ["d", "w"], ["e"]), helper.make_node("Tanh", ["e"], ["y"])]
-        model = model_of(nodes, [("x", np.float32, ["n", 64]), ("flag", bool, [])], [("y", np.float32, ["n", 64])],
-                         {"w": normal(64, 64) / 8})
-        made = session(model)
-        self.assertEqual(taken(made).count("MatMul"), 3)  # not the lone one in front of the If
-        for flag in (True, False):
-            self.check(made, model, {"x": normal(70, 64), "flag": np.array(flag)}, 1e-4)
-
-    def test_results_of_a_loop(self):
-        state = helper.make_tensor_value_info("s", TensorProto.FLOAT, ["n", 64])
-        body = helper.make_graph(
-            [helper.make_node("MatMul", ["s", "w"], ["p"]), helper.make_node("Tanh", ["p"], ["t"]),
-             helper.make_node("Identity", ["go"], ["on"])], "body",
-            [helper.make_tensor_value_info("i", TensorProto.INT64, []), helper.make_tensor_value_info("go", TensorProto.BOOL, []), state],
-            [helper.make_tensor_value_info("on", TensorProto.BOOL, []), helper.make_tensor_value_info("t", TensorProto.FLOAT, ["n", 64])])
-        nodes = [helper.make_node("Loop", ["turns", "", "x"], ["d"], body=body),
-                 helper.make_node("MatMul", ["d", "w"], ["e"]), helper.make_node("Softmax", ["e"], ["y"])]
-        model = model_of(nodes, [("x", np.float32, ["n", 64]), ("turns", np.int64, [])], [("y", np.float32, ["n", 64])],
-                         {"w": normal(64, 64) / 8})
-        model.graph.value_info.append(helper.make_tensor_value_info("d", TensorProto.FLOAT, ["n", 64]))  # its rank is not inferred
-        made = session(model)
-        self.assertIn("Softmax", taken(made))
-        for turns in (0, 3):
-            self.check(made, model, {"x": normal(70, 64), "turns": np.array(turns)}, 1e-4)
 
     def test_a_shape_that_depends_on_an_input_stays(self):
         # So does what reads the result, since nothing tells its rank.
@@ -507,5 +398,4 @@ class ContextTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    onnxruntime.register_execution_provider_library("heddle", str(LIBRARY))
-    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=2)
+    main()

@@ -37,6 +37,14 @@ bool passes_border(const GraphValue& value) {
   return dtype && *dtype != DType::kString && bits_of(*dtype) >= 8;
 }
 
+// Calls f on a node and on all nodes of its bodies.
+void for_each_inside(const Graph& graph, const GraphNode& node, const auto& f) {
+  f(graph, node);
+  for (const GraphBody& body : node.bodies) {
+    for (const GraphNode& inner : body.graph->nodes) for_each_inside(*body.graph, inner, f);
+  }
+}
+
 class Finder {
  public:
   Finder(const Runtime& runtime, const Graph& graph, const Options& options)
@@ -75,19 +83,27 @@ class Finder {
 
   void check_alone(size_t index) {
     const GraphNode& node = graph_.nodes[index];
-    const std::string_view domain = onnx::canonical_domain(node.domain);
-    const auto opset = std::find_if(graph_.opsets.begin(), graph_.opsets.end(),
-                                    [&](const auto& set) { return onnx::canonical_domain(set.first) == domain; });
-    const int64_t version = opset == graph_.opsets.end() ? 0 : opset->second;
-    if (node.is_assigned) {
-      leave({index}, "it has a provider");
-    } else if (node.has_bodies) {
-      leave({index}, "it is control flow");
-    } else if (onnx::find_handler(domain, node.op_type, version) == nullptr) {
-      leave({index}, "the operator is not supported");
-    } else if (kRandom.contains(node.op_type)) {
-      leave({index}, "each run takes other random numbers");
+    if (node.op_type == "If") leave({index}, "ONNX Runtime chooses the branch, whose nodes may be taken");
+    // While ONNX Runtime asks for the nodes of a body, it does not say where other captured values come from
+    // (read_loop()), and the answers for the body and for its node must agree.
+    for (const size_t value : node.captured) {
+      if (value == kNone || graph_.values[value].is_constant) continue;
+      leave({index}, fmt::format("its body reads {}, which is not constant", graph_.values[value].name));
     }
+    for_each_inside(graph_, node, [&](const Graph&, const GraphNode& inner) {
+      const std::string_view domain = onnx::canonical_domain(inner.domain);
+      const auto opset = std::find_if(graph_.opsets.begin(), graph_.opsets.end(),
+                                      [&](const auto& set) { return onnx::canonical_domain(set.first) == domain; });
+      const int64_t version = opset == graph_.opsets.end() ? 0 : opset->second;
+      if (inner.is_assigned) {
+        leave({index}, &inner == &node ? "it has a provider" : "nodes of its body have a provider");
+      } else if (onnx::find_handler(domain, inner.op_type, version) == nullptr) {
+        leave({index}, &inner == &node ? "the operator is not supported"
+                                       : fmt::format("its body has {}, which is not supported", inner.op_type));
+      } else if (kRandom.contains(inner.op_type)) {
+        leave({index}, "each run takes other random numbers");
+      }
+    });
     for (const auto* const list : {&node.inputs, &node.outputs}) {
       for (const size_t value : *list) {
         if (value == kNone || graph_.values[value].is_constant || passes_border(graph_.values[value])) continue;
@@ -106,18 +122,21 @@ class Finder {
   }
 
   bool gains(const std::vector<size_t>& members) {
-    const auto computing =
-        std::count_if(members.begin(), members.end(), [&](size_t n) { return computes(graph_.nodes[n]); });
+    int computing = 0;
+    for (const size_t member : members) {
+      for_each_inside(graph_, graph_.nodes[member],
+                      [&](const Graph& graph, const GraphNode& node) { computing += computes(graph, node) ? 1 : 0; });
+    }
     if (computing < 2) leave(members, "there is nothing to fuse it with");
     return computing >= 2;
   }
 
   // False for moves of elements, and for arithmetic on shapes: wide integers only.
-  bool computes(const GraphNode& node) const {
-    if (kMoves.contains(node.op_type)) return false;
+  static bool computes(const Graph& graph, const GraphNode& node) {
+    if (kMoves.contains(node.op_type) || !node.bodies.empty()) return false;
     const auto any_is = [&](const std::vector<size_t>& values, auto kind) {
       return std::any_of(values.begin(), values.end(), [&](size_t value) {
-        const std::optional<DType> dtype = value == kNone ? std::nullopt : dtype_of(graph_.values[value].element);
+        const std::optional<DType> dtype = value == kNone ? std::nullopt : dtype_of(graph.values[value].element);
         return dtype && kind(*dtype);
       });
     };
@@ -147,6 +166,12 @@ class Finder {
       provide_zeros(largest);
       const onnx::Imported imported = onnx::import_model(bytes, nullptr, folder_ ? folder_->path() : "",
                                                          {.shapes = inferred_shapes(graph_, region)});
+      // An error where such a branch is taken, which ONNX Runtime may be able to run.
+      if (!imported.failing_branches.empty()) {
+        const onnx::FailingBranch& branch = imported.failing_branches.front();
+        blame(region, Error(branch.error.code(), branch.node, branch.error.why(), branch.error.remedy()));
+        return false;
+      }
       return options_.all_regions || stays_quantised(members, imported.graph);
     } catch (const Error& error) {
       blame(region, error);

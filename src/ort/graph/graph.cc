@@ -35,12 +35,13 @@ const ElementType* find_type(int element) {
 }
 
 using Values = std::vector<const OrtValueInfo*>;
-using CountEntry = Entry<OrtStatus*(const OrtNode*, size_t*)>;
-using ListEntry = Entry<OrtStatus*(const OrtNode*, const OrtValueInfo**, size_t)>;
 
-Values values_of(const Runtime& runtime, const OrtNode* node, CountEntry count, ListEntry list) {
-  Values values(runtime.get<size_t>(count, node));
-  if (!values.empty()) runtime.check(runtime.api()(list, node, values.data(), values.size()));
+// The values that a node or a graph lists.
+template <typename Owner>
+Values values_of(const Runtime& runtime, const Owner* owner, Entry<OrtStatus*(const Owner*, size_t*)> count,
+                 Entry<OrtStatus*(const Owner*, const OrtValueInfo**, size_t)> list) {
+  Values values(runtime.get<size_t>(count, owner));
+  if (!values.empty()) runtime.check(runtime.api()(list, owner, values.data(), values.size()));
   return values;
 }
 
@@ -94,7 +95,7 @@ class Reader {
     node.name = runtime_.get<const char*>(api::kNodeGetName, handle);
     node.op_type = runtime_.get<const char*>(api::kNodeGetOperatorType, handle);
     node.domain = runtime_.get<const char*>(api::kNodeGetDomain, handle);
-    node.has_bodies = runtime_.get<size_t>(api::kNodeGetNumSubgraphs, handle) > 0;
+    node.bodies = bodies_of(handle);
     const auto* const provider = runtime_.get<const char*>(api::kNodeGetEpName, handle);
     node.is_assigned = provider != nullptr && *provider != '\0';
     node.inputs = indices(inputs_of(runtime_, handle));
@@ -116,9 +117,27 @@ class Reader {
     graph_.nodes.push_back(std::move(node));
   }
 
+  void add_ports(const OrtGraph* handle) {
+    graph_.inputs = indices(values_of(runtime_, handle, api::kGraphGetNumInputs, api::kGraphGetInputs));
+    graph_.outputs = indices(values_of(runtime_, handle, api::kGraphGetNumOutputs, api::kGraphGetOutputs));
+  }
+
   Graph take() { return std::move(graph_); }
 
  private:
+  std::vector<GraphBody> bodies_of(const OrtNode* handle) const {
+    const auto count = runtime_.get<size_t>(api::kNodeGetNumSubgraphs, handle);
+    if (count == 0) return {};
+    std::vector<const OrtGraph*> graphs(count);
+    std::vector<const char*> attributes(count);
+    runtime_.check(runtime_.api()(api::kNodeGetSubgraphs, handle, graphs.data(), count, attributes.data()));
+    std::vector<GraphBody> bodies;
+    for (size_t i = 0; i < count; ++i) {
+      bodies.push_back({attributes[i], std::make_shared<const Graph>(read_graph(runtime_, graphs[i]))});
+    }
+    return bodies;
+  }
+
   std::vector<size_t> indices(const Values& infos) {
     std::vector<size_t> result;
     for (const OrtValueInfo* const info : infos) result.push_back(info == nullptr ? kNone : index_of(info));
@@ -135,7 +154,8 @@ class Reader {
     value.info = info;
     read_type(runtime_, value);
     value.is_constant = runtime_.get<bool>(api::kValueInfoIsConstantInitializer, info);
-    value.is_inferred = !value.is_constant && runtime_.get<bool>(api::kValueInfoIsFromOuterScope, info);
+    value.is_outer = runtime_.get<bool>(api::kValueInfoIsFromOuterScope, info);
+    value.is_inferred = !value.is_constant && value.is_outer;
     value.is_output = runtime_.get<bool>(api::kValueInfoIsGraphOutput, info);
     graph_.values.push_back(std::move(value));
     graph_.producers.push_back(kNone);
@@ -165,6 +185,7 @@ Graph read_graph(const Runtime& runtime, const OrtGraph* graph) {
   std::vector<const OrtNode*> nodes(runtime.get<size_t>(api::kGraphGetNumNodes, graph));
   if (!nodes.empty()) runtime.check(runtime.api()(api::kGraphGetNodes, graph, nodes.data(), nodes.size()));
   for (const OrtNode* const node : nodes) reader.add(node);
+  reader.add_ports(graph);
   Graph result = reader.take();
   result.name = runtime.get<const char*>(api::kGraphGetName, graph);
   const auto* const path = runtime.get<const char*>(api::kGraphGetModelPath, graph);
@@ -175,6 +196,32 @@ Graph read_graph(const Runtime& runtime, const OrtGraph* graph) {
   runtime.check(runtime.api()(api::kGraphGetOperatorSets, graph, domains.data(), versions.data(), count));
   for (size_t i = 0; i < count; ++i) result.opsets.emplace_back(domains[i], versions[i]);
   return result;
+}
+
+std::optional<Graph> read_loop(const Runtime& runtime, const OrtGraph* handle, const Graph& body) {
+  const auto* const node = runtime.get<const OrtNode*>(api::kGraphGetParentNode, handle);
+  if (node == nullptr) return std::nullopt;
+  const std::string_view kind = runtime.get<const char*>(api::kNodeGetOperatorType, node);
+  if (kind != "Loop" && kind != "Scan") return std::nullopt;
+  Reader reader(runtime);
+  reader.add(node);
+  Graph loop = reader.take();
+  loop.opsets = body.opsets;
+  // ONNX Runtime gives the node without its bodies, and does not say where its values come from and go to.
+  loop.nodes[0].bodies = {{"body", std::make_shared<const Graph>(body)}};
+  // The body knows which of the values that it captures are constants.
+  std::unordered_map<std::string_view, const GraphValue*> captured;
+  for (const GraphValue& value : body.values) {
+    if (value.is_outer) captured.emplace(value.name, &value);
+  }
+  for (GraphValue& value : loop.values) {
+    if (const auto found = captured.find(value.name); found != captured.end()) value = *found->second;
+    value.is_inferred = !value.is_constant;
+  }
+  for (const size_t value : loop.nodes[0].outputs) {
+    if (value != kNone) loop.values[value].is_output = true;
+  }
+  return loop;
 }
 
 std::vector<std::string> input_names(const Runtime& runtime, const OrtNode* node) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -28,8 +29,17 @@ struct GraphValue {
   std::vector<std::string> symbols;  // of the extents that are -1; "" if unnamed
   bool is_constant = false;          // an initialiser that nothing overrides
   bool is_output = false;            // of the graph
+  bool is_outer = false;             // an enclosing graph defines it
   // Another node of the session may compute it, so that its shape is what ONNX Runtime infers, which may be wrong.
   bool is_inferred = false;
+};
+
+struct Graph;
+
+// A graph that a node of control flow runs.
+struct GraphBody {
+  std::string attribute;
+  std::shared_ptr<const Graph> graph;
 };
 
 struct GraphNode {
@@ -37,7 +47,7 @@ struct GraphNode {
   std::string name, op_type, domain;
   std::vector<size_t> inputs, outputs;  // indices of values; kNone for one that is left out
   std::vector<size_t> captured;         // values that the bodies of the node read
-  bool has_bodies = false;
+  std::vector<GraphBody> bodies;
   bool is_assigned = false;  // a provider has taken it already, maybe this one
 };
 
@@ -48,12 +58,15 @@ struct Graph {
   std::string name, path;  // path: of the model's file; "" if it was read from memory
   std::vector<std::pair<std::string, int64_t>> opsets;
   std::vector<GraphValue> values;
+  std::vector<size_t> inputs, outputs;    // indices of values; a body's are in the order of its node
   std::vector<GraphNode> nodes;           // in topological order
   std::vector<size_t> producers;          // by value: the index of its node; kNone for inputs and constants
   std::vector<std::vector<size_t>> uses;  // by value: the nodes that read it, in their order
 };
 
 Graph read_graph(const Runtime& runtime, const OrtGraph* graph);
+// The loop that `body`, read from `handle`, is the body of, as a graph of this one node. std::nullopt if there is none.
+std::optional<Graph> read_loop(const Runtime& runtime, const OrtGraph* handle, const Graph& body);
 
 // Names of the inputs and outputs of a node, without those that are left out.
 std::vector<std::string> input_names(const Runtime& runtime, const OrtNode* node);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <protozero/pbf_writer.hpp>
 #include <unordered_set>
@@ -29,8 +30,17 @@ namespace node_field {
 enum : uint32_t { kInput = 1, kOutput = 2, kName = 3, kOpType = 4, kAttribute = 5, kDomain = 7 };
 }
 namespace attribute {
-enum : uint32_t { kName = 1, kF = 2, kI = 3, kS = 4, kT = 5, kFloats = 7, kInts = 8, kStrings = 9, kType = 20 };
-enum Type : int32_t { kFloat = 1, kInt = 2, kString = 3, kTensor = 4, kFloatList = 6, kIntList = 7, kStringList = 8 };
+enum : uint32_t { kName = 1, kF = 2, kI = 3, kS = 4, kT = 5, kG = 6, kFloats = 7, kInts = 8, kStrings = 9, kType = 20 };
+enum Type : int32_t {
+  kFloat = 1,
+  kInt = 2,
+  kString = 3,
+  kTensor = 4,
+  kGraph = 5,
+  kFloatList = 6,
+  kIntList = 7,
+  kStringList = 8
+};
 }  // namespace attribute
 namespace tensor {
 enum : uint32_t { kDims = 1, kDataType = 2, kName = 8, kRawData = 9, kExternal = 13, kLocation = 14 };
@@ -67,30 +77,74 @@ class Writer {
     to.add_string(graph_field::kName, graph_.name.empty() ? "graph" : graph_.name);
     for (const size_t node : region.nodes) {
       pbf_writer message(to, graph_field::kNode);
-      write_node(message, node);
+      write_node(message, graph_, graph_.nodes[node], node);
     }
+    std::unordered_set<size_t> written;
     for (const size_t node : region.nodes) {
-      for (const size_t value : graph_.nodes[node].inputs) write_constant(to, value);
+      for (const auto* const list : {&graph_.nodes[node].inputs, &graph_.nodes[node].captured}) {
+        for (const size_t value : *list)
+          write_constant(to, graph_, value, written, reader_of(graph_.nodes[node], node));
+      }
     }
     for (const size_t value : region.inputs) write_port(to, graph_field::kInput, graph_.values[value]);
     for (const size_t value : region.outputs) write_port(to, graph_field::kOutput, graph_.values[value]);
   }
 
  private:
-  void write_node(pbf_writer& to, size_t index) {
-    const GraphNode& node = graph_.nodes[index];
+  std::string name_of(const GraphNode& node, size_t index) const {
+    return names_ == NodeNames::kOwn ? node.name : fmt::format("n{}", index);
+  }
+  // For errors. index: that of the region's node that contains it.
+  std::string reader_of(const GraphNode& node, size_t index) const {
+    return fmt::format("node '{}' ({})", name_of(node, index), node.op_type);
+  }
+
+  // A body of `node`, which the region's node of number `index` contains. What it captures stands in the graphs around
+  // it.
+  void write_body(pbf_writer& to, const Graph& body, const GraphNode& node, size_t index) {
+    to.add_string(graph_field::kName, body.name.empty() ? "body" : body.name);
+    for (const GraphNode& inner : body.nodes) {
+      pbf_writer message(to, graph_field::kNode);
+      write_node(message, body, inner, index);
+    }
+    std::unordered_set<size_t> written;
+    const auto write_constants = [&](const GraphNode& user, const std::vector<size_t>& values) {
+      for (const size_t value : values) {
+        if (value == kNone || body.values[value].is_outer) continue;
+        write_constant(to, body, value, written, reader_of(user, index));
+      }
+    };
+    for (const GraphNode& inner : body.nodes) {
+      write_constants(inner, inner.inputs);
+      write_constants(inner, inner.captured);
+    }
+    write_constants(node, body.outputs);
+    for (const size_t value : body.inputs) write_body_port(to, graph_field::kInput, body.values[value]);
+    for (const size_t value : body.outputs) write_body_port(to, graph_field::kOutput, body.values[value]);
+  }
+
+  // index: that of the region's node that contains it.
+  void write_node(pbf_writer& to, const Graph& graph, const GraphNode& node, size_t index) {
     const auto add_names = [&](uint32_t field, const std::vector<size_t>& values) {
-      for (const size_t value : values) to.add_string(field, value == kNone ? "" : graph_.values[value].name);
+      for (const size_t value : values) to.add_string(field, value == kNone ? "" : graph.values[value].name);
     };
     add_names(node_field::kInput, node.inputs);
     add_names(node_field::kOutput, node.outputs);
-    to.add_string(node_field::kName, names_ == NodeNames::kOwn ? node.name : fmt::format("n{}", index));
+    to.add_string(node_field::kName, name_of(node, index));
     to.add_string(node_field::kOpType, node.op_type);
     if (!node.domain.empty()) to.add_string(node_field::kDomain, node.domain);
     std::vector<const OrtOpAttr*> attributes(runtime_.get<size_t>(api::kNodeGetNumAttributes, node.node));
-    if (attributes.empty()) return;
-    runtime_.check(runtime_.api()(api::kNodeGetAttributes, node.node, attributes.data(), attributes.size()));
-    for (const OrtOpAttr* const each : attributes) write_attribute(to, node, each);
+    if (!attributes.empty()) {
+      runtime_.check(runtime_.api()(api::kNodeGetAttributes, node.node, attributes.data(), attributes.size()));
+    }
+    for (const OrtOpAttr* const each : attributes) write_attribute(to, node, each, reader_of(node, index));
+    for (const GraphBody& body : node.bodies) {
+      pbf_writer message(to, node_field::kAttribute);
+      message.add_string(attribute::kName, body.attribute);
+      message.add_int32(attribute::kType, attribute::kGraph);
+      pbf_writer content(message, attribute::kG);
+      write_body(content, *body.graph, node, index);
+    }
   }
 
   template <typename T>
@@ -101,9 +155,11 @@ class Writer {
     return list;
   }
 
-  void write_attribute(pbf_writer& to, const GraphNode& node, const OrtOpAttr* handle) {
-    const auto type = runtime_.get<AttributeType>(api::kOpAttrGetType, handle);
+  void write_attribute(pbf_writer& to, const GraphNode& node, const OrtOpAttr* handle, const std::string& reader) {
     const std::string name = runtime_.get<const char*>(api::kOpAttrGetName, handle);
+    const auto is_this = [&](const GraphBody& body) { return body.attribute == name; };
+    if (std::any_of(node.bodies.begin(), node.bodies.end(), is_this)) return;
+    const auto type = runtime_.get<AttributeType>(api::kOpAttrGetType, handle);
     pbf_writer message(to, node_field::kAttribute);
     message.add_string(attribute::kName, name);
     switch (type) {
@@ -139,29 +195,32 @@ class Writer {
         auto* const value = runtime_.get<OrtValue*>(api::kOpAttrGetTensorAttributeAsOrtValue, handle);
         const std::shared_ptr<OrtValue> owner(value, [&](OrtValue* v) { runtime_.api()(api::kReleaseValue, v); });
         pbf_writer tensor(message, attribute::kT);
-        write_tensor(tensor, "", value);
+        write_tensor(tensor, "", value, reader);
         tensor.commit();
         message.add_int32(attribute::kType, attribute::kTensor);
         return;
       }
       default:
-        fail(ErrorCode::kUnsupportedType, fmt::format("node '{}' ({})", node.name, node.op_type),
+        fail(ErrorCode::kUnsupportedType, reader,
              fmt::format("its attribute {} has a type that is not supported", name));
     }
   }
 
-  void write_constant(pbf_writer& to, size_t index) {
-    if (index == kNone || !graph_.values[index].is_constant || !written_.insert(index).second) return;
-    const GraphValue& value = graph_.values[index];
+  // reader: the node that reads it, for errors.
+  void write_constant(pbf_writer& to, const Graph& graph, size_t index, std::unordered_set<size_t>& written,
+                      const std::string& reader) {
+    if (index == kNone || !graph.values[index].is_constant || !written.insert(index).second) return;
+    const GraphValue& value = graph.values[index];
     const auto* const content = runtime_.get<const OrtValue*>(api::kValueInfoGetInitializerValue, value.info);
     if (content == nullptr) {
-      fail(ErrorCode::kMissingData, fmt::format("initializer '{}'", value.name), "ONNX Runtime does not give its data");
+      fail(ErrorCode::kMissingData, reader,
+           fmt::format("ONNX Runtime does not give the data of initializer '{}'", value.name));
     }
     pbf_writer tensor(to, graph_field::kInitializer);
-    write_tensor(tensor, value.name, content);
+    write_tensor(tensor, value.name, content, reader);
   }
 
-  void write_tensor(pbf_writer& to, const std::string& name, const OrtValue* value) {
+  void write_tensor(pbf_writer& to, const std::string& name, const OrtValue* value, const std::string& reader) {
     int element = 0;
     const int64_t* extents = nullptr;
     size_t rank = 0;
@@ -169,7 +228,9 @@ class Writer {
     for (size_t i = 0; i < rank; ++i) to.add_int64(tensor::kDims, extents[i]);
     const std::optional<DType> dtype = dtype_of(element);
     if (!dtype || *dtype == DType::kString) {
-      fail(ErrorCode::kUnsupportedType, fmt::format("initializer '{}'", name), "its element type is not supported");
+      fail(ErrorCode::kUnsupportedType, reader,
+           name.empty() ? "the element type of an attribute is not supported"
+                        : fmt::format("the element type of initializer '{}' is not supported", name));
     }
     to.add_int32(tensor::kDataType, onnx_type_of(element));
     if (!name.empty()) to.add_string(tensor::kName, name);
@@ -189,6 +250,12 @@ class Writer {
     add("offset", std::to_string(place.offset));
     add("length", std::to_string(bytes));
     to.add_int32(tensor::kLocation, 1);
+  }
+
+  // Types in a body follow from the values that it is given.
+  static void write_body_port(pbf_writer& to, uint32_t field, const GraphValue& value) {
+    pbf_writer port(to, field);
+    port.add_string(value_info::kName, value.name);
   }
 
   static void write_port(pbf_writer& to, uint32_t field, const GraphValue& value) {
@@ -216,7 +283,6 @@ class Writer {
   const Graph& graph_;
   NodeNames names_;
   const PlaceWeight& place_;
-  std::unordered_set<size_t> written_;
 };
 
 // Appends weights to files "weights0", "weights1", ... of a folder.
