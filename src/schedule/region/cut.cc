@@ -186,8 +186,8 @@ Dims with_joined_runs(const Shape& shape, ir::Ints dims) {
 }
 
 // The reduction `node` over x in `parts` parts of its widest dimension, plus a rest that does not divide. Neighbouring
-// dimensions become one if none of them has as many steps, or if the parts of the last one would be short pieces of many
-// rows. Contiguous parts are read along memory, each by a group of threads.
+// dimensions become one if none of them has as many steps, or if the parts of the last one would be short pieces of
+// many rows. Contiguous parts are read along memory, each by a group of threads.
 ValueId in_parts(LocalGraph& local, const ir::Node& node, ValueId x, int64_t parts) {
   ir::Graph& graph = local.graph;
   const DType dtype = graph.dtype(x);
